@@ -1,0 +1,58 @@
+"""The exceptions of the workbench.
+
+::
+
+    WorkbenchError              everything raised here on purpose
+    ├── MisuseError             the person's input can't be used; one line, with the mend
+    │   ├── CaptureError        a cell or object can't become a Task
+    │   ├── NoSuchRunError      the store holds no such run
+    │   └── NoSuchCandidateError
+    ├── AcceptRefusedError      a variant did not pass the second judging
+    ├── OrderError              ask/tell called in the wrong order
+    ├── StoreError              the database is lost, full or locked
+    └── JudgeLostError          a judge process died or can't be started
+
+A *candidate's* failure is never an exception: it is a `Verdict` in an `Evaluation`.
+"""
+
+from __future__ import annotations
+
+
+class WorkbenchError(Exception):
+    """Base of every error that the workbench raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints: one line in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class MisuseError(WorkbenchError):
+    """The person's input can't be used. The message is one line and names the mend."""
+
+
+class CaptureError(MisuseError):
+    """A cell, function or module can't become a Task. Names the object and the mend."""
+
+
+class NoSuchRunError(MisuseError):
+    """The store holds no run of that name."""
+
+
+class NoSuchCandidateError(MisuseError):
+    """The run holds no candidate of that id."""
+
+
+class AcceptRefusedError(WorkbenchError):
+    """A variant did not pass the second judging, so it is not put into the notebook."""
+
+
+class OrderError(WorkbenchError):
+    """`ask` and `tell` were called in an order that the search can't follow."""
+
+
+class StoreError(WorkbenchError):
+    """The database is lost, full or locked. The message says which, and what to do."""
+
+
+class JudgeLostError(WorkbenchError):
+    """A judge process died, can't be started, or broke the protocol."""

@@ -1,0 +1,179 @@
+"""What happened in a run, in order. Store, board and tests read these, and a run can be rebuilt from them alone.
+
+Each event is a frozen record. `Stamped` puts it on the run's time line; its `type` is the class name, in the store as on the
+wire to the board (``extensions/protocol.ts`` mirrors this file, held by a test).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from workbench.brief import Brief, Budget, Proposal
+from workbench.candidate import Baseline, Candidate, Diagnosis, Environment, Evaluation, Evidence
+from workbench.records import decode, encode
+from workbench.task import Task
+
+RunState = Literal["preparing", "waiting", "running", "paused", "stopping", "ended"]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run was made. `cell` is the notebook cell's id and `cell_source` its text, both empty outside a notebook."""
+
+    task: Task
+    budget: Budget
+    seed: int
+    proposers: tuple[str, ...]
+    cell: str = ""
+    cell_source: str = ""
+    elites_of: str = ""
+    """The earlier run of the same cell whose elites seed this one."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The judge has rebuilt the task, and knows what it costs today and how fast it could ever be."""
+
+    floor_us: float
+    baselines: tuple[Baseline, ...]
+    device: str
+    """``gpu: NVIDIA H200``, or ``no GPU: interpreter, modelled for cuda:90``."""
+    environment: Environment = Environment()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The search wants a proposal, or a tunable point tried."""
+
+    brief: Brief
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A proposer answered; `proposal.candidate` is None where it could not."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The judge has spoken. `brief` is what it answers."""
+
+    brief: str
+    evaluation: Evaluation
+    diagnosis: Diagnosis | None = None
+
+
+@dataclass(frozen=True)
+class BestChanged:
+    """A faster right candidate. `candidate` with the parameters of `evaluation`."""
+
+    candidate: str
+    evaluation: str
+    time_us: float
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """An elite was copied to an island that stagnates."""
+
+    candidate: str
+    source: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Acted:
+    """The person did something: step, auto, pause, resume, stop, cancel, hint, ban, pin, branch, submit."""
+
+    verb: str
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The person handed in a variant of their own."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    """The run went from one state to another. `reason` says why, for people."""
+
+    state: RunState
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The budget used so far; sent with every evaluation."""
+
+    spent: Budget
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Something worth telling the person in one line. `level` is info or warning."""
+
+    message: str
+    level: str = "info"
+
+
+@dataclass(frozen=True)
+class AcceptedCandidate:
+    """A variant passed the second judging and its code was made. `place` says where it went."""
+
+    evidence: Evidence
+    code: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The run is over; `best` is the id of the best candidate, empty where none is right."""
+
+    reason: str
+    best: str = ""
+
+
+Event = (
+    RunStarted | Prepared | Asked | Proposed | Evaluated | BestChanged | Migrated | Acted | Submitted | StateChanged | Spent | Noted
+    | AcceptedCandidate | Ended
+)  # fmt: skip
+EVENT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """An event on a run's time line. `seq` counts from 1 without gaps; `time` is seconds since the epoch."""
+
+    run: str
+    seq: int
+    time: float
+    event: Event
+
+    @property
+    def type(self) -> str:
+        return type(self.event).__name__
+
+
+def encode_event(stamped: Stamped) -> dict[str, Any]:
+    """JSON data of a stamped event, with its type beside its body."""
+    return {
+        "run": stamped.run, "seq": stamped.seq, "time": stamped.time, "type": stamped.type, "body": encode(stamped.event),
+    }  # fmt: skip
+
+
+def decode_event(data: Mapping[str, Any]) -> Stamped:
+    """The stamped event that `encode_event` made `data` from."""
+    return Stamped(run=data["run"], seq=data["seq"], time=data["time"], event=decode(EVENT_TYPES[data["type"]], data["body"]))
+
+
+__all__ = [
+    "EVENT_TYPES", "AcceptedCandidate", "Acted", "Asked", "BestChanged", "Ended", "Evaluated", "Event", "Migrated", "Noted",
+    "Prepared", "Proposed", "RunStarted", "RunState", "Spent", "Stamped", "StateChanged", "Submitted", "decode_event", "encode_event",
+]  # fmt: skip
