@@ -1,0 +1,268 @@
+"""``python -m workbench …``: the product without a notebook, and what tests and benchmarks call.
+
+Progress goes to stderr; with ``--json`` one object goes to stdout. Exit status: 0 for a right (or lower-precision) kernel, 1 for any
+other outcome, 2 for a misuse or a broken reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import MisuseError, WorkbenchError
+
+PROGRAM = "python -m workbench"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    options = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except MisuseError as error:
+        return _fail(str(error), 2)
+    except WorkbenchError as error:
+        return _fail(str(error), 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"workbench: {message}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Make GPU kernels fast: search, judge, verify.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    evolve = commands.add_parser("evolve", help="search for a fast kernel for the op in a file")
+    evolve.set_defaults(command=_evolve)
+    evolve.add_argument("reference", metavar="REF.py", help="a KernelBench file, or one function and get_inputs()")
+    evolve.add_argument("--steps", type=int, default=12, metavar="N", help="evaluations at most (default %(default)s)")
+    evolve.add_argument("--seconds", type=float, metavar="S", help="wall time at most")
+    evolve.add_argument("--target", help="what to compile for, such as cuda:90 or hip:gfx942 (default: the GPU here, else cuda:90)")
+    evolve.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="where candidates run")
+    evolve.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default %(default)s)")
+    evolve.add_argument("--no-store", action="store_true", help="keep nothing (a bare GPU node has no SQLAlchemy)")
+    evolve.add_argument("--out", type=Path, metavar="DIR", help="write the best kernel and the run's summary there")
+    evolve.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+    judge = commands.add_parser("judge", help="judge one candidate against a reference")
+    judge.set_defaults(command=_judge)
+    judge.add_argument("reference", metavar="REF.py")
+    judge.add_argument("candidate", metavar="CAND.py")
+    judge.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    judge.add_argument("--target")
+    judge.add_argument("--precision", choices=("match", "tf32", "half"), default="match", help="what the candidate may compute in")
+    judge.add_argument("--mode", choices=("quick", "full"), default="full")
+    judge.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="choose a value of the candidate's TUNE")
+    judge.add_argument("--seed", type=int, metavar="N", help="replay the judging with these inputs; such a judgement is never accepted")
+    judge.add_argument("--json", action="store_true")
+
+    verify = commands.add_parser("verify", help="judge an accepted kernel again, against its evidence")
+    verify.set_defaults(command=_verify)
+    verify.add_argument("file", metavar="FILE", type=Path)
+    verify.add_argument("--json", action="store_true")
+
+    runs = commands.add_parser("runs", help="what lies in the store")
+    runs.set_defaults(command=_runs)
+    runs.add_argument("--json", action="store_true")
+
+    clean = commands.add_parser("clean", help="remove runs from the store")
+    clean.set_defaults(command=_clean)
+    clean.add_argument("run", nargs="*", help="ids of runs")
+    clean.add_argument("--older-than", type=float, metavar="DAYS")
+
+    bench = commands.add_parser("bench", help="benchmarks")
+    kinds = bench.add_subparsers(required=True, metavar="KIND")
+    experts = kinds.add_parser("experts", help="the built-in kernels against eager, torch.compile and the floor")
+    experts.set_defaults(command=_bench_experts)
+    experts.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    experts.add_argument("--ops", default="", metavar="A,B", help="only these ops")
+    experts.add_argument("--mode", choices=("quick", "full"), default="full")
+    experts.add_argument("--json", action="store_true")
+
+    doctor = commands.add_parser("doctor", help="what this machine can do")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _evolve(options: argparse.Namespace) -> int:
+    from workbench import evolution
+    from workbench.brief import Budget
+    from workbench.capture import capture_file
+
+    captured = capture_file(options.reference, target=options.target)
+    store = None
+    if not options.no_store:
+        from workbench.store import open_default
+
+        store = open_default(Path.cwd())
+    run = evolution.start(
+        captured,
+        budget=Budget(evaluations=options.steps, seconds=options.seconds),
+        store=store,
+        seed=options.seed,
+        device=options.device,
+        auto=True,
+    )
+    run.subscribe(_progress(captured.task))
+    try:
+        run.wait()
+    finally:
+        run.close()
+    summary = run.summary()
+    if options.out:
+        _write_result(options.out, run, summary)
+    if options.json:
+        print(json.dumps(summary))
+    best = run.best
+    return 0 if best is not None and best.evaluation.verdict.passes else 1
+
+
+def _progress(task: Any) -> Callable[[Any], None]:
+    from workbench import events
+
+    def show(stamped: events.Stamped) -> None:
+        match stamped.event:
+            case events.Prepared(floor_us=floor, baselines=baselines, device=device):
+                _tell(f"{task.name} on {device}: floor {floor:.1f} µs" + "".join(f", {base.name} {_us(base.timing)}" for base in baselines))
+            case events.Evaluated(evaluation=one):
+                tune = " ".join(f"{name}={value}" for name, value in one.parameters.items())
+                _tell(f"  {one.id:<7} {one.verdict.value:<16} {_us(one.timing):>22}  {tune or one.reason}")
+            case events.Noted(message=message):
+                _tell(f"  {message}")
+            case events.Ended(reason=reason, best=best):
+                _tell(f"ended: {reason}; best {best or 'none'}")
+
+    return show
+
+
+def _us(timing: Any) -> str:
+    if timing is None:
+        return "–"
+    return f"{timing.median_us:.1f} µs" + (" modelled" if timing.modelled else "")
+
+
+def _write_result(folder: Path, run: Any, summary: dict[str, Any]) -> None:
+    from workbench.build.tune import choose
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1))
+    if run.best is not None:
+        (folder / "best.py").write_text(choose(run.best.candidate.source, run.best.evaluation.parameters))
+
+
+def _judge(options: argparse.Namespace) -> int:
+    from workbench.candidate import Candidate, Verdict
+    from workbench.capture import capture_file
+    from workbench.fleet import judge_once
+    from workbench.records import encode
+
+    captured = capture_file(options.reference, target=options.target, precision=options.precision)
+    path = Path(options.candidate)
+    try:
+        source = path.read_text()
+    except OSError as error:
+        raise MisuseError(f"{path}: {error.strerror}: give the path of a candidate") from None
+    backend: Any = "cuda" if "CUDA" in source and "KERNELS" in source else "triton"
+    candidate = Candidate("k1", backend, source, captured.task.candidate_entry, proposer="person")
+    prepared, evaluation = judge_once(
+        captured.task, candidate, _chosen(options.set), id="k1.1", mode=options.mode, device=options.device, seed=options.seed
+    )
+    modelled = evaluation.timing is None or evaluation.timing.modelled
+    if options.json:
+        result = {
+            "verdict": evaluation.verdict.value,
+            "reason": evaluation.reason,
+            "witness": encode(evaluation.witness),
+            "labels": list(evaluation.labels),
+            "runtime_us": encode(evaluation.timing and evaluation.timing.median_us),
+            "baselines_us": {base.name: encode(base.timing and base.timing.median_us) for base in prepared.baselines},
+            "speedup": encode(evaluation.speedup),
+            "floor_us": prepared.floor_us,
+            "modelled": modelled,
+            "evaluation": encode(evaluation),
+        }
+        print(json.dumps(result))
+    else:
+        print(f"{evaluation.verdict.value}: {evaluation.reason or _us(evaluation.timing)}  (judged by {evaluation.judged_by})")
+        if evaluation.witness:
+            print(f"  witness: {evaluation.witness}")
+    return 0 if evaluation.verdict in (Verdict.RIGHT, Verdict.LOWER_PRECISION) else 1
+
+
+def _chosen(settings: Sequence[str]) -> dict[str, Any]:
+    import ast
+
+    chosen = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        try:
+            if not equals:
+                raise ValueError
+            chosen[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise MisuseError(f"--set {setting}: write NAME=VALUE with a literal, such as --set BLOCK=128") from None
+    return chosen
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from workbench.notebook.accept import verify
+    from workbench.records import dumps
+
+    if not options.file.exists():
+        raise MisuseError(f"{options.file}: no such file: give the path of an accepted kernel")
+    evaluation = verify(options.file)
+    print(dumps(evaluation) if options.json else f"{evaluation.verdict.value}: {evaluation.reason or _us(evaluation.timing)}")
+    return 0 if evaluation.verdict.passes else 1
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from workbench.store import open_default
+
+    runs = open_default(Path.cwd()).runs()
+    if options.json:
+        from workbench.records import encode
+
+        print(json.dumps(encode(runs)))
+        return 0
+    for run in runs:
+        print(run)
+    if not runs:
+        print("no runs here yet")
+    return 0
+
+
+def _clean(options: argparse.Namespace) -> int:
+    from workbench.store import open_default
+
+    if not options.run and options.older_than is None:
+        raise MisuseError("say what to remove: ids of runs, or --older-than DAYS")
+    removed = open_default(Path.cwd()).clean(options.run, older_than_days=options.older_than)
+    print(f"removed {len(removed)} runs: {', '.join(removed)}" if removed else "nothing to remove")
+    return 0
+
+
+def _bench_experts(options: argparse.Namespace) -> int:
+    from workbench.bench.experts import run
+
+    table = run(options.device, ops=[name for name in options.ops.split(",") if name] or None, mode=options.mode)
+    print(table.json() if options.json else table.markdown())
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from workbench.doctor import report
+
+    return 0 if report(print) else 1
