@@ -1,0 +1,1 @@
+"""From a candidate's source to a binary for a target."""
