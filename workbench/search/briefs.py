@@ -1,0 +1,47 @@
+"""From an idea to what a proposer is told: the role, the directive, the seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from workbench.brief import Role
+from workbench.search.ideas import Idea
+from workbench.search.islands import Island
+from workbench.search.plateau import Plateau
+
+
+def turn_seed(seed: int, number: int) -> int:
+    """The seed of one ask: 31 bits, different for every ask of a run."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:4], "big") >> 1
+
+
+def role_of(island: Island, islands: Sequence[Island], plateau: Plateau) -> Role:
+    """The island's role; after a plateau its neighbour's aim and hints, under its own name."""
+    if not plateau.shift:
+        return island.role
+    other = islands[(island.index + plateau.shift) % len(islands)].role
+    return replace(other, name=island.name)
+
+
+def directive_of(idea: Idea, role: Role, plateau: Plateau) -> str:
+    """The one thing to do."""
+    if idea.directive:
+        return idea.directive
+    if idea.kind == "seed":
+        return "be right; speed comes later"
+    if idea.kind == "tune":
+        return "try these parameters"
+    if idea.kind == "person":
+        return "the person's own variant"
+    if idea.kind == "crossover":
+        return f"combine what is fast in both parents; {role.aim}"
+    parent = idea.parents[0]
+    if idea.kind == "repair":
+        found = parent.diagnosis.directive if parent.diagnosis else parent.evaluation.reason
+        return f"keep the plan ({parent.plan or 'as the code has it'}) and make the smallest change that mends it: {found}"
+    # On a plateau the diagnosis has had its say often enough: now the role speaks.
+    if plateau.stage or parent.diagnosis is None:
+        return role.aim
+    return parent.diagnosis.directive

@@ -1,0 +1,464 @@
+"""The search: what to try next, as ask and tell.
+
+It decides and remembers, and does nothing else: no files, no clock, no threads. Whoever drives it asks for a brief, has it answered
+and judged, and tells what came of it::
+
+    search = Search(task, experts=("row_reduction",), budget=Budget(evaluations=60))
+    while not search.finished:
+        brief = search.ask()
+        proposal = search.receive(search.given(brief) or propose(brief))
+        evaluation = judge(proposal.candidate, brief.parameters)
+        search.tell(proposal, evaluation)
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.brief import Brief, Budget, Parent, Proposal, Role
+from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation, Verdict
+from workbench.errors import MisuseError, NoSuchCandidateError, OrderError
+from workbench.events import BestChanged, Event, Migrated, Noted
+from workbench.records import digest
+from workbench.search.briefs import directive_of, role_of, turn_seed
+from workbench.search.ideas import MISSES, Choice, Idea, island_idea, take
+from workbench.search.islands import Island
+from workbench.search.ledger import Ledger
+from workbench.search.members import Member
+from workbench.search.plateau import PATIENCE, Plateau, Stage
+from workbench.search.roles import ROLES
+from workbench.task import Task
+
+REPAIRS = 3
+STALE = 6
+"""Answers without a better best after which an island takes in an elite of another."""
+CLOSE_TO_FLOOR = 0.95
+
+Describe = Callable[[Candidate, Evaluation], Sequence[str]]
+
+
+@dataclass
+class _Asked:
+    """A brief on its way, and what has come back for it so far."""
+
+    brief: Brief
+    idea: Idea
+    received: Proposal | None = None
+    told: tuple[Proposal, Evaluation | None, Diagnosis | None] | None = None
+
+
+class Search:
+    """Ask and tell over role islands.
+
+    Several asks may be in flight. Tells are applied in ask order: one that comes early is held until its turn, so that the same
+    answers give the same search however long each took. Equal arguments and equal calls give equal briefs, byte for byte.
+
+    Attributes:
+        islands: the populations, in the order of turns.
+        floor_us: the roofline floor; the run stops within 5 % of it. None, or 0, where there is none.
+    """
+
+    def __init__(
+        self, task: Task, *, experts: Sequence[str] = (), budget: Budget | None = None, seed: int = 0,
+        elites: Sequence[Candidate] = (), floor_us: float | None = None, roles: Sequence[Role] = ROLES,
+        repairs: int = REPAIRS, patience: int = PATIENCE, describe: Describe | None = None,
+    ) -> None:  # fmt: skip
+        self.task = task
+        self.experts = tuple(experts)
+        self.seed = seed
+        self.floor_us = floor_us
+        self.islands = tuple(Island(index, role) for index, role in enumerate(roles))
+        self._ledger = Ledger(budget or Budget())
+        self._plateau = Plateau(patience)
+        self._repairs = repairs
+        self._describe = describe or _strategy
+        self._members: dict[str, Member] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._queue: deque[str] = deque()
+        self._wishes: deque[Idea] = deque()
+        self._tried: dict[str, str] = {}
+        self._hints: list[str] = []
+        self._bans: list[str] = []
+        self._best: Member | None = None
+        self._best_us: float | None = None
+        self._pinned: Member | None = None
+        self._candidates = 0
+        self._end = ""
+        self._tired = ""
+        self._last_miss = ""
+        # Every island starts from an expert; with more experts than islands some get two, with fewer some share one.
+        for place in range(max(len(self.experts), len(self.islands)) if self.experts else 0):
+            self.islands[place % len(self.islands)].seeds.append(self.experts[place % len(self.experts)])
+        for place, elite in enumerate(elites):
+            home = self._home(elite) or self.islands[place % len(self.islands)]
+            given = replace(elite, id="", island=home.name, parents=(), brief="")
+            self._wishes.append(Idea("seed", home, given=given, directive="an elite of the earlier run, judged again", counts=False))
+
+    # ---- ask and tell
+
+    def ask(self) -> Brief | None:
+        """The next brief; None when nothing may or can be asked now.
+
+        Then either answers are in flight, and telling one may change that, or the search is `finished`.
+        """
+        if self.finished or self._ledger.refusal():
+            return None
+        number = len(self._asked) + 1
+        rng = random.Random(f"{self.seed}:{number}")
+        idea = self._next_idea(rng)
+        if idea is None:
+            if not self._queue:
+                self._tired = "nothing new: " + (self._last_miss or "there is no expert and no proposer for this op")
+            return None
+        take(idea)
+        brief = self._write_brief(idea, number)
+        self._asked[brief.id] = _Asked(brief, idea)
+        self._queue.append(brief.id)
+        self._ledger.open += 1
+        self._ledger.unanswered += idea.given is None
+        return brief
+
+    def given(self, brief: Brief) -> Proposal | None:
+        """The answer to a brief that needs no proposer: a tunable point, a person's variant, an elite of an earlier run."""
+        idea = self._find("given", brief.id).idea
+        if idea.given is None:
+            return None
+        return Proposal(brief=brief.id, candidate=idea.given if idea.kind == "tune" else replace(idea.given, id=brief.candidate))
+
+    def receive(self, proposal: Proposal) -> Proposal:
+        """Takes a proposer's answer before it is judged, and returns it as it stands in this run.
+
+        Its candidate gets the id, island, parents and (for a repair) the plan that the brief implies. A source that was proposed
+        before is turned down: the candidate is None then, and the reason says whose it is. Nothing is judged twice.
+
+        Raises:
+            OrderError: the brief was never asked, or was answered before.
+        """
+        asked = self._find("receive", proposal.brief)
+        if asked.received is not None:
+            raise OrderError(f"receive: brief {proposal.brief} was answered before")
+        if asked.idea.kind != "tune":
+            proposal = self._own(asked, proposal)
+        self._ledger.add_usage(proposal.usage)
+        self._ledger.unanswered -= asked.idea.given is None
+        if proposal.candidate is None:
+            self._ledger.open -= 1
+        asked.received = proposal
+        return proposal
+
+    def tell(
+        self, proposal: Proposal, evaluation: Evaluation | None = None, diagnosis: Diagnosis | None = None
+    ) -> tuple[Event, ...]:  # fmt: skip
+        """What came of a brief: the evaluation of its candidate, or none where there was no candidate.
+
+        Returns:
+            What the search concludes, in order: a new best, a migration, a change of course. Empty while the tell is held
+            because an earlier ask is still unanswered; its conclusions come with the tell that frees it.
+
+        Raises:
+            OrderError: the brief was never asked or was told before, or candidate and evaluation don't belong together.
+        """
+        asked = self._find("tell", proposal.brief)
+        if asked.told is not None:
+            raise OrderError(f"tell: brief {proposal.brief} was told before")
+        if asked.received is None:
+            self.receive(proposal)
+        received = asked.received
+        assert received is not None
+        if evaluation is None and received.candidate is not None:
+            raise OrderError(f"tell: brief {proposal.brief} has a candidate, so it needs its evaluation")
+        if evaluation is not None and (received.candidate is None or evaluation.candidate != received.candidate.id):
+            expected = received.candidate.id if received.candidate else "no candidate"
+            raise OrderError(f"tell: brief {proposal.brief} waits for {expected}, this evaluation is of {evaluation.candidate}")
+        asked.told = (received, evaluation, diagnosis)
+        events: list[Event] = []
+        while self._queue and self._asked[self._queue[0]].told is not None:
+            events += self._apply(self._asked[self._queue.popleft()])
+        return tuple(events)
+
+    def charge(self, spent: Budget) -> None:
+        """Adds what the driver measured (seconds, above all) to what the run has spent. Tokens, money and evaluations are
+        taken from proposals and evaluations, and need no call.
+        """
+        self._ledger.charge(spent)
+
+    @property
+    def finished(self) -> str | None:
+        """Why nothing more will be asked, in words; None while something may be.
+
+        A cap that only asks in flight use up does not finish the run before they are told.
+        """
+        if self._end or self._tired:
+            return self._end or self._tired
+        if not self._queue or self._ledger.overtime:
+            return self._ledger.refusal() or None
+        return None
+
+    @property
+    def open_briefs(self) -> tuple[Brief, ...]:
+        """Briefs that are asked and not yet told, in ask order."""
+        return tuple(asked.brief for asked in map(self._asked.__getitem__, self._queue) if asked.told is None)
+
+    def received(self, brief: Brief) -> Proposal | None:
+        """The proposal that has come for an open brief, if one has."""
+        return self._find("received", brief.id).received
+
+    # ---- what it knows
+
+    @property
+    def budget(self) -> Budget:
+        return self._ledger.budget
+
+    @property
+    def spent(self) -> Budget:
+        """Every figure filled in; `tune` counts tunable points."""
+        return self._ledger.spent
+
+    @property
+    def best(self) -> Parent | None:
+        """The fastest right candidate with its best evaluation."""
+        return self._best.as_parent() if self._best else None
+
+    def elites(self) -> tuple[Parent, ...]:
+        """The elites of all islands, the fastest first; each once."""
+        found = {member.id: member for island in self.islands for member in island.elites()}
+        return tuple(member.as_parent() for member in sorted(found.values(), key=lambda member: member.order))
+
+    # ---- the person
+
+    def hint(self, text: str) -> None:
+        """Every later brief carries the hint."""
+        self._hints.append(text)
+        self._wake()
+
+    def ban(self, text: str) -> None:
+        """Every later brief forbids it."""
+        self._bans.append(text)
+        self._wake()
+
+    def pin(self, candidate: str = "") -> tuple[Event, ...]:
+        """From now on every island steps from this candidate; an empty id lifts the pin.
+
+        The candidate comes to every island, so that children stay on their parent's.
+        """
+        if not candidate:
+            self._pinned = None
+            return ()
+        self._pinned = self._member(candidate)
+        self._wake()
+        return tuple(self._migrate(self._pinned, island) for island in self.islands if candidate not in island.members)
+
+    def branch(self, candidate: str) -> None:
+        """The next ask is one step from this candidate, on its own island."""
+        member = self._member(candidate)
+        self._wishes.append(Idea("step", self._home(member.candidate) or self.islands[0], parents=(member,), counts=False))
+        self._wake()
+
+    def submit(self, source: str, backend: Backend = "triton", parent: str = "", plan: str = "") -> Candidate:
+        """A variant of the person's own, judged next. Returns it with the id that it will bear.
+
+        Raises:
+            MisuseError: the same source is in the run already.
+            NoSuchCandidateError: there is no candidate of the id `parent`.
+        """
+        twin = self._tried.get(digest(source))
+        if twin:
+            raise MisuseError(f"this is the source of {twin}: change something, or look at {twin}")
+        parents = (self._member(parent),) if parent else ()
+        nearest = parents[0] if parents else self._best
+        island = (self._home(nearest.candidate) if nearest else None) or self.islands[0]
+        candidate = Candidate(
+            id=self._next_candidate(), backend=backend, source=source, entry=self.task.candidate_entry,
+            parents=tuple(member.id for member in parents), island=island.name, proposer="person", plan=plan,
+        )  # fmt: skip
+        self._tried[digest(source)] = candidate.id
+        self._wishes.appendleft(Idea("person", island, parents=parents, given=candidate, counts=False))
+        self._wake()
+        return candidate
+
+    def reopen(self) -> None:
+        """Goes on after a plateau, the floor, or nothing new. Caps stay caps."""
+        self.floor_us = None if self._end.startswith("floor") else self.floor_us
+        self._end = ""
+        self._plateau.reopen()
+        self._wake()
+
+    # ---- asking
+
+    def _next_idea(self, rng: random.Random) -> Idea | None:
+        if self._wishes:
+            return self._wishes.popleft()
+        choice = Choice(
+            tune_cap=self.budget.tune, pinned=self._pinned, family=self._family(),
+            avoid=frozenset({self._best.id} if self._best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
+        )  # fmt: skip
+        for island in sorted(self.islands, key=lambda island: (island.asked, island.index)):
+            idea = island_idea(island, self.islands, rng, choice)
+            if idea is not None:
+                return idea
+        return None
+
+    def _write_brief(self, idea: Idea, number: int) -> Brief:
+        if idea.kind == "tune":
+            candidate = idea.parents[0].id
+        else:
+            candidate = (idea.given.id if idea.given else "") or self._next_candidate()
+        role = role_of(idea.island, self.islands, self._plateau)
+        return Brief(
+            id=f"b{number}", kind=idea.kind, candidate=candidate, island=role, task=self.task,
+            parents=tuple(member.as_parent() for member in idea.parents), parameters=dict(idea.parameters),
+            expert=dict(idea.expert), directive=directive_of(idea, role, self._plateau), experts=self.experts,
+            hints=tuple(self._hints), bans=tuple(self._bans), left=self._ledger.left(), tried=tuple(self._tried),
+            seed=turn_seed(self.seed, number),
+        )  # fmt: skip
+
+    def _next_candidate(self) -> str:
+        self._candidates += 1
+        return f"k{self._candidates}"
+
+    # ---- receiving
+
+    def _own(self, asked: _Asked, proposal: Proposal) -> Proposal:
+        brief, candidate = asked.brief, proposal.candidate
+        if candidate is None:
+            return proposal
+        twin = self._tried.setdefault(digest(candidate.source), brief.candidate)
+        if twin != brief.candidate:
+            return replace(proposal, candidate=None, reason=f"the same source as {twin}")
+        plan = candidate.plan
+        if brief.kind == "repair":
+            held = asked.idea.parents[0]
+            plan = f"{held.plan or held.id} – repair {held.repairs + 1}" + (f": {candidate.plan}" if candidate.plan else "")
+        return replace(proposal, candidate=replace(
+            candidate, id=brief.candidate, entry=self.task.candidate_entry, island=brief.island.name, brief=brief.id, plan=plan,
+            parents=tuple(parent.candidate.id for parent in brief.parents),
+        ))  # fmt: skip
+
+    # ---- telling, in ask order
+
+    def _apply(self, asked: _Asked) -> list[Event]:
+        assert asked.told is not None
+        idea, (proposal, evaluation, diagnosis) = asked.idea, asked.told
+        island = idea.island
+        island.open -= 1
+        if proposal.candidate is None or evaluation is None:
+            return self._missed(island, proposal.reason, counts=idea.counts)
+        self._ledger.open -= 1
+        self._ledger.add_evaluation(evaluation, tuned=idea.kind == "tune")
+        descriptors = tuple(self._describe(proposal.candidate, evaluation))
+        island.stale += 1
+        if idea.kind == "tune":
+            member = idea.parents[0]
+            member.tried_point(evaluation, diagnosis, descriptors)
+            for home in self.islands:
+                if member.id in home.members:
+                    home.take_note(member)
+        else:
+            member = self._born(idea, proposal.candidate, evaluation, diagnosis, descriptors)
+            island.misses = 0
+        return [*self._compare(member), *self._refresh(island), *self._course()]
+
+    def _missed(self, island: Island, reason: str, counts: bool) -> list[Event]:
+        self._last_miss = reason
+        if not counts:
+            return []
+        island.misses += 1
+        island.stale += 1
+        return self._refresh(island)
+
+    def _born(
+        self, idea: Idea, candidate: Candidate, evaluation: Evaluation, diagnosis: Diagnosis | None, descriptors: tuple[str, ...]
+    ) -> Member:  # fmt: skip
+        mended = idea.parents[0] if idea.kind == "repair" else None
+        member = Member(
+            number=len(self._members) + 1, candidate=candidate, evaluation=evaluation, diagnosis=diagnosis,
+            descriptors=descriptors, repairs=mended.repairs + 1 if mended else 0, plan=mended.plan if mended else candidate.plan,
+        )  # fmt: skip
+        self._members[member.id] = member
+        idea.island.add(member)
+        if not member.right and _mendable(evaluation.verdict) and member.repairs < self._repairs:
+            idea.island.repairs[member.id] = member
+        return member
+
+    def _compare(self, member: Member) -> list[Event]:
+        """A faster right one, or a faster point of the best, is the new best."""
+        time = member.time_us
+        if time is None or (self._best_us is not None and time >= self._best_us):
+            return []
+        self._best, self._best_us = member, time
+        return [BestChanged(candidate=member.id, evaluation=member.evaluation.id, time_us=time)]
+
+    def _refresh(self, island: Island) -> list[Event]:
+        """A stale island, or one whose proposers have nothing, takes in the fastest elite of the others that beats its own."""
+        if island.stale < STALE and island.misses < MISSES:
+            return []
+        best = island.best_us
+        others = [
+            elite for other in self.islands for elite in other.elites()
+            if elite.id not in island.members and (best is None or (elite.time_us or 0.0) < best)
+        ]  # fmt: skip
+        if not others:
+            return []
+        return [self._migrate(min(others, key=lambda member: member.order), island)]
+
+    def _migrate(self, member: Member, island: Island) -> Migrated:
+        source = self._home(member.candidate) or island
+        island.add(member)
+        island.stale = island.misses = 0
+        return Migrated(candidate=member.id, source=source.name, to=island.name)
+
+    def _course(self) -> list[Event]:
+        """Stop at the floor; on a plateau change course, and stop in the end."""
+        name, time = self._best.id if self._best else "", self._best_us
+        note = self._plateau.told(time, name, self.spent)
+        if time and self.floor_us and self.floor_us / time >= CLOSE_TO_FLOOR:
+            self._end = f"floor: {name} takes {time:.2f} µs, the roofline allows {self.floor_us:.2f} µs"
+        elif self._plateau.verdict:
+            self._end = self._plateau.verdict
+        return [Noted(note)] if note else []
+
+    # ---- looking things up
+
+    def _wake(self) -> None:
+        """Something new came from outside: proposers that had nothing may have something now."""
+        self._tired = ""
+        for island in self.islands:
+            island.misses = 0
+
+    def _find(self, call: str, brief: str) -> _Asked:
+        try:
+            return self._asked[brief]
+        except KeyError:
+            raise OrderError(f"{call}: brief {brief!r} was never asked") from None
+
+    def _member(self, candidate: str) -> Member:
+        try:
+            return self._members[candidate]
+        except KeyError:
+            raise NoSuchCandidateError(f"the run has judged no candidate {candidate!r}") from None
+
+    def _home(self, candidate: Candidate) -> Island | None:
+        return next((island for island in self.islands if island.name == candidate.island), None)
+
+    def _family(self) -> frozenset[str]:
+        if self._pinned is None:
+            return frozenset()
+        family = {self._pinned.id}
+        for member in self._members.values():
+            if family.intersection(member.candidate.parents):
+                family.add(member.id)
+        return frozenset(family)
+
+
+def _strategy(candidate: Candidate, evaluation: Evaluation) -> Sequence[str]:
+    from workbench.explain.strategy import describe
+
+    return tuple(describe(candidate, evaluation))
+
+
+def _mendable(verdict: Verdict) -> bool:
+    """Tampering is not a slip, and what could not be judged or timed is no fault of the code."""
+    return verdict not in (Verdict.RIGHT, Verdict.REFUSED, Verdict.NOT_JUDGED, Verdict.TIME_NOT_CONFIRMED)
