@@ -1,0 +1,35 @@
+"""Runs and their events, kept in one database. SQLAlchemy is imported when a store is opened, not before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.store.memory import MemoryStore
+from workbench.store.places import default_location
+from workbench.store.summary import RunSummary
+
+if TYPE_CHECKING:
+    from workbench.store.store import Store
+
+
+def open_default(directory: str | Path = ".") -> Store:
+    """The store of notebooks in `directory`: ``.workbench/`` there, or what ``WORKBENCH_STORE`` names (a folder or a URL).
+
+    Raises:
+        StoreError: it can't be opened or made.
+    """
+    from workbench.store.store import Store
+
+    return Store(default_location(directory))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Store":
+        from workbench.store.store import Store
+
+        return Store
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["MemoryStore", "RunSummary", "Store", "default_location", "open_default"]

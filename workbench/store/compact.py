@@ -1,0 +1,43 @@
+"""Briefs repeat the task and their parents. In the store each of these stands once a run, and events hold its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workbench.events import Stamped
+from workbench.records import digest, encode
+
+_MARK = "$part"
+
+
+def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
+    """The event's JSON data with digests in place of its parts, and the parts by digest."""
+    body, parts = encode(stamped.event), {}
+
+    def out(part: Any) -> dict[str, str]:
+        key = digest(part, 32)
+        parts[key] = part
+        return {_MARK: key}
+
+    if stamped.type == "RunStarted":
+        body["task"] = out(body["task"])
+    elif stamped.type == "Asked":
+        brief = body["brief"]
+        brief["task"] = out(brief["task"])
+        brief["parents"] = [out(parent) for parent in brief["parents"]]
+    return body, parts
+
+
+def join(kind: str, body: Any, part: Callable[[str], Any]) -> Any:
+    """What `split` took apart; `part` gives the data of a digest."""
+
+    def back(data: Any) -> Any:
+        return part(data[_MARK]) if isinstance(data, Mapping) and set(data) == {_MARK} else data
+
+    if kind == "RunStarted":
+        return {**body, "task": back(body["task"])}
+    if kind == "Asked":
+        brief = body["brief"]
+        return {**body, "brief": {**brief, "task": back(brief["task"]), "parents": [back(parent) for parent in brief["parents"]]}}
+    return body

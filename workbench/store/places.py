@@ -1,0 +1,43 @@
+"""Where a store lies: ``.workbench/`` beside the notebook, or where ``WORKBENCH_STORE`` says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from workbench.errors import StoreError
+
+FOLDER = ".workbench"
+FILE = "workbench.db"
+
+
+def default_location(directory: str | Path = ".") -> str:
+    """The folder, or the URL of the database, that a notebook in `directory` uses."""
+    return os.environ.get("WORKBENCH_STORE") or str(Path(directory).absolute() / FOLDER)
+
+
+def is_url(place: str | Path) -> bool:
+    """Whether it names a database server in place of a folder."""
+    return "://" in str(place)
+
+
+def make_folder(place: Path) -> Path:
+    """The database's file under `place`, with the folder made, and kept out of version control by a ``.gitignore`` of its own.
+
+    Raises:
+        StoreError: the folder can't be made or written.
+    """
+    if place.suffix in (".db", ".sqlite"):
+        folder, file = place.parent, place
+    else:
+        folder, file = place, place / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ignore = folder / ".gitignore"
+        if folder.name == FOLDER and not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the folder can't be made or written ({error.strerror}): set WORKBENCH_STORE to a folder that can"
+        ) from error
+    return file
