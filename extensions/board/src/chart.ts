@@ -1,0 +1,300 @@
+/**
+ * Progress: one mark per evaluation, the best so far as a step line, the floor and the baselines as labelled lines.
+ *
+ * Marks of one island are one path, so that ten thousand evaluations are a handful of elements; the nearest mark to the pointer is
+ * looked up in the numbers, not in the document.
+ */
+
+import type { Point } from "../../protocol";
+import { h, onResize, perFrame, put, s, say } from "./dom";
+import * as format from "./format";
+import { colour, glyph, mark } from "./marks";
+import { spread, vertical } from "./scales";
+import type { Scale } from "./scales";
+import type { Store } from "./store";
+import { VERDICTS, passes } from "./verdicts";
+
+const HEIGHT = 216;
+const MARGIN = { top: 24, right: 104, bottom: 30, left: 58 };
+const STRIP = 11;
+
+interface Frame {
+  width: number;
+  y: Scale;
+  x(n: number): number;
+}
+
+export class Chart {
+  private readonly svg = s("svg", { class: "kw-chart", tabindex: 0, role: "application", height: HEIGHT });
+  private readonly title = h("span", { class: "kw-panel-title" });
+  private readonly legend = h("div", { class: "kw-legend" });
+  private readonly tip = h("div", { class: "kw-tip", hidden: true });
+  private readonly live = h("span", { class: "kw-sr", "aria-live": "polite" });
+  private readonly cursorMark = s("path", { class: "kw-cursor" });
+  private frame: Frame | null = null;
+  private cursor = -1;
+
+  constructor(
+    parent: Element,
+    private readonly store: Store,
+    signal: AbortSignal,
+  ) {
+    parent.append(
+      h("div", { class: "kw-panel-head" }, this.title),
+      h("div", { class: "kw-chart-box" }, this.svg, this.tip),
+      this.legend,
+      this.live,
+    );
+    const draw = perFrame(signal, () => this.draw());
+    store.on("run", signal, draw);
+    store.on("selected", signal, draw);
+    onResize(parent, signal, draw);
+    this.svg.addEventListener("pointermove", (event) => this.point(event));
+    this.svg.addEventListener("pointerleave", () => this.move(-1));
+    this.svg.addEventListener("click", () => this.choose());
+    this.svg.addEventListener("keydown", (event) => this.key(event));
+    this.svg.addEventListener("blur", () => this.move(-1));
+    draw();
+  }
+
+  private draw(): void {
+    const { header, points } = this.store;
+    const width = Math.max(260, this.svg.parentElement?.clientWidth ?? 0);
+    this.svg.setAttribute("width", String(width));
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    if (!header) return;
+    const lines = this.lines();
+    const times = points.filter((point) => point.time_us !== null && shown(point)).map((point) => point.time_us ?? 0);
+    const y = vertical([...times, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom);
+    const last = Math.max(10, points.at(-1)?.n ?? 0);
+    const span = width - MARGIN.left - MARGIN.right;
+    const x = (n: number): number => MARGIN.left + 8 + ((n - 1) / (last - 1)) * (span - 16);
+    this.frame = { width, x, y };
+    const measured = header.modelled ? `modelled for ${header.target}` : `measured on ${header.device.replace(/^gpu: /, "")}`;
+    say(this.title, `Time per evaluation, ${measured}${y.log ? ", log scale" : ""}`);
+    this.svg.setAttribute("aria-label", this.describe());
+    put(
+      this.svg,
+      ...this.axes(last),
+      ...this.baselines(lines),
+      ...this.steps(),
+      ...this.failures(),
+      ...this.marks(),
+      this.chosen(),
+      this.cursorMark,
+      points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: HEIGHT / 2 }, this.nothing()),
+    );
+    this.drawLegend();
+  }
+
+  private nothing(): string {
+    const state = this.store.header?.state;
+    if (state === "preparing") return "The judge is getting ready.";
+    if (state === "ended") return "The run ended before anything was judged.";
+    return "Nothing judged yet. Press Step to judge a variant.";
+  }
+
+  private lines(): { name: string; value: number; kind: string }[] {
+    const header = this.store.header;
+    if (!header) return [];
+    const found = [];
+    if (header.floor_us) found.push({ name: "floor", value: header.floor_us, kind: "floor" });
+    if (header.compile?.timing) found.push({ name: "compile", value: header.compile.timing.median_us, kind: "base" });
+    if (header.eager?.timing) found.push({ name: "eager", value: header.eager.timing.median_us, kind: "base" });
+    return found;
+  }
+
+  private axes(last: number): SVGElement[] {
+    const { width, x, y } = this.frame!;
+    const right = width - MARGIN.right;
+    const bottom = HEIGHT - MARGIN.bottom;
+    const out: SVGElement[] = [];
+    for (const tick of y.ticks) {
+      const at = y.at(tick);
+      out.push(
+        s("line", { class: "kw-grid", x1: MARGIN.left, x2: right, y1: at, y2: at }),
+        s("text", { class: "kw-tick", x: MARGIN.left - 8, y: at, "text-anchor": "end", "dominant-baseline": "middle" }, format.time(tick)),
+      );
+    }
+    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].find((size) => last / size <= width / 90) ?? 20000;
+    for (let n = step; n <= last; n += step) {
+      out.push(s("text", { class: "kw-tick", x: x(n), y: bottom + 14, "text-anchor": "middle" }, format.count(n)));
+    }
+    out.push(
+      s("line", { class: "kw-axis", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }),
+      s("text", { class: "kw-tick", x: right, y: bottom + 27, "text-anchor": "end" }, "evaluations"),
+    );
+    return out;
+  }
+
+  private baselines(lines: { name: string; value: number; kind: string }[]): SVGElement[] {
+    const { width, y } = this.frame!;
+    const right = width - MARGIN.right;
+    const labels = [...lines];
+    const best = this.store.header?.best;
+    if (best) labels.push({ name: "best", value: best.time_us, kind: "best" });
+    const places = spread(labels.map((line) => y.at(line.value)), 13, MARGIN.top, HEIGHT - MARGIN.bottom);
+    return labels.flatMap((line, index) => {
+      const at = y.at(line.value);
+      const text = s(
+        "text",
+        { class: `kw-line-label kw-line-${line.kind}`, x: right + 8, y: places[index], "dominant-baseline": "middle" },
+        `${line.name} ${format.time(line.value)}`,
+      );
+      if (line.kind === "best") return [text];
+      return [s("line", { class: `kw-line kw-line-${line.kind}`, x1: MARGIN.left, x2: right, y1: at, y2: at }), text];
+    });
+  }
+
+  private steps(): SVGElement[] {
+    const { x, y, width } = this.frame!;
+    let best = Infinity;
+    let path = "";
+    for (const point of this.store.points) {
+      if (!passes(point.verdict) || point.time_us === null || point.time_us >= best) continue;
+      best = point.time_us;
+      const [px, py] = [x(point.n).toFixed(1), y.at(best).toFixed(1)];
+      path += path ? `H${px}V${py}` : `M${px} ${py}`;
+    }
+    return path ? [s("path", { class: "kw-best-line", d: `${path}H${width - MARGIN.right}` })] : [];
+  }
+
+  private failures(): SVGElement[] {
+    const { x, width } = this.frame!;
+    let bad = "";
+    let none = "";
+    for (const point of this.store.points) {
+      if (shown(point) && point.time_us !== null) continue;
+      const px = x(point.n).toFixed(1);
+      if (VERDICTS[point.verdict].tone === "bad") bad += `M${px} ${STRIP - 4}v9`;
+      else none += `M${px} ${STRIP - 1}v3`;
+    }
+    if (!bad && !none) return [];
+    return [
+      s("line", { class: "kw-strip", x1: MARGIN.left, x2: width - MARGIN.right, y1: STRIP + 8, y2: STRIP + 8 }),
+      s("text", { class: "kw-tick", x: MARGIN.left - 8, y: STRIP, "text-anchor": "end", "dominant-baseline": "middle" }, "failed"),
+      s("path", { class: "kw-failed", d: bad }),
+      s("path", { class: "kw-unjudged", d: none }),
+    ];
+  }
+
+  private marks(): SVGElement[] {
+    const { x, y } = this.frame!;
+    const radius = this.store.points.length > 1500 ? 2 : this.store.points.length > 300 ? 2.8 : 3.8;
+    const filled = new Map<number, string>();
+    const hollow = new Map<number, string>();
+    for (const point of this.store.points) {
+      if (point.time_us === null || !shown(point)) continue;
+      const island = this.store.island(point.island);
+      const into = passes(point.verdict) ? filled : hollow;
+      into.set(island, (into.get(island) ?? "") + mark(island, x(point.n), y.at(point.time_us), radius));
+    }
+    return [
+      ...[...hollow].map(([island, d]) => s("path", { class: "kw-mark kw-hollow", d, stroke: colour(island) })),
+      ...[...filled].map(([island, d]) => s("path", { class: "kw-mark", d, fill: colour(island) })),
+    ];
+  }
+
+  private chosen(): SVGElement {
+    let d = "";
+    for (const point of this.store.points) {
+      if (point.candidate === this.store.selected) d += ring(...this.place(point), 7.5);
+    }
+    return s("path", { class: "kw-chosen", d });
+  }
+
+  private place(point: Point): [number, number] {
+    const { x, y } = this.frame!;
+    return [x(point.n), point.time_us !== null && shown(point) ? y.at(point.time_us) : STRIP];
+  }
+
+  private drawLegend(): void {
+    const islands = this.store.header?.islands ?? [];
+    const used = new Set(this.store.points.map((point) => point.island));
+    put(
+      this.legend,
+      ...islands.map((island, index) => used.has(island.name) && h("span", { title: island.aim }, glyph(index), ` ${island.name}`)),
+      this.store.points.some((point) => shown(point) && !passes(point.verdict) && point.time_us !== null) &&
+        h("span", { class: "kw-legend-note" }, "hollow: lower precision or time not confirmed"),
+    );
+  }
+
+  private describe(): string {
+    const { header, points } = this.store;
+    const right = points.filter((point) => passes(point.verdict)).length;
+    const best = header?.best ? ` Best: ${header.best.id}, ${format.time(header.best.time_us)}.` : "";
+    return `Progress chart: ${points.length} evaluations, ${right} right.${best} Use the arrow keys to walk through them and Enter to select.`;
+  }
+
+  private point(event: PointerEvent): void {
+    if (!this.frame) return;
+    const box = this.svg.getBoundingClientRect();
+    const [px, py] = [event.clientX - box.left, event.clientY - box.top];
+    let found = -1;
+    let least = 24 ** 2;
+    this.store.points.forEach((point, index) => {
+      const [x, y] = this.place(point);
+      const distance = (x - px) ** 2 + (y - py) ** 2;
+      if (distance < least) [found, least] = [index, distance];
+    });
+    this.move(found);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const count = this.store.points.length;
+    if (!count) return;
+    const from = this.cursor >= 0 ? this.cursor : this.store.points.findIndex((point) => point.candidate === this.store.selected);
+    const to: Record<string, number> = {
+      ArrowRight: Math.min(count - 1, from + 1),
+      ArrowLeft: Math.max(0, from - 1),
+      Home: 0,
+      End: count - 1,
+    };
+    if (event.key in to) this.move(to[event.key]!, true);
+    else if (event.key === "Enter" || event.key === " ") this.choose();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private choose(): void {
+    const point = this.store.points[this.cursor];
+    if (point) this.store.choose(point.candidate);
+  }
+
+  private move(index: number, speak = false): void {
+    this.cursor = index;
+    const point = this.store.points[index];
+    this.tip.hidden = !point;
+    this.svg.classList.toggle("kw-on-mark", point !== undefined);
+    if (!point || !this.frame) {
+      this.cursorMark.setAttribute("d", "");
+      return;
+    }
+    const [x, y] = this.place(point);
+    this.cursorMark.setAttribute("d", ring(x, y, 6));
+    const row = this.store.row(point.candidate);
+    const when = point.time_us === null ? "" : ` ${format.time(point.time_us)}${point.modelled ? " modelled" : ""}`;
+    put(
+      this.tip,
+      h("b", {}, point.evaluation),
+      ` ${VERDICTS[point.verdict].word}${when}`,
+      h("br"),
+      `${point.island}${row?.plan ? `: ${row.plan.slice(0, 140)}` : ""}`,
+    );
+    if (speak) say(this.live, this.tip.textContent ?? "");
+    const left = x > this.frame.width / 2;
+    this.tip.style.left = left ? "" : `${x + 12}px`;
+    this.tip.style.right = left ? `${this.frame.width - x + 12}px` : "";
+    this.tip.style.top = `${Math.min(y, HEIGHT - 70)}px`;
+  }
+}
+
+/** Right variants, and those that run right but in lower precision or with doubtful clocks, have a place on the time axis. */
+function shown(point: Point): boolean {
+  return point.verdict === "right" || point.verdict === "lower_precision" || point.verdict === "time_not_confirmed";
+}
+
+function ring(x: number, y: number, r: number): string {
+  return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`;
+}

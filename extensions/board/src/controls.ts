@@ -1,0 +1,106 @@
+/** Step, Auto, Pause or Resume, Stop, Cancel, and the hint line. A button that means nothing now is disabled and says why. */
+
+import type { Header, Verb } from "../../protocol";
+import { button, enable, h, put, say } from "./dom";
+import { WORDS } from "./glossary";
+import { act } from "./requests";
+import type { Say } from "./requests";
+import type { Store } from "./store";
+
+const IDLE = "Known once the run has been read.";
+
+export function mountControls(parent: Element, store: Store, signal: AbortSignal): void {
+  const answer = h("span", { class: "kw-answer", role: "status", "aria-live": "polite" });
+  const report: Say = (text, level) => {
+    say(answer, text);
+    answer.dataset["level"] = level;
+  };
+  const verb = (name: Verb, label: string, extra = ""): HTMLButtonElement =>
+    button(label, IDLE, () => act(store, name, "", report), { class: `kw-button ${extra}`, "data-verb": name, disabled: true });
+  const step = verb("step", "Step", "kw-primary");
+  const auto = verb("auto", "Auto");
+  const pause = verb("pause", "Pause");
+  const resume = verb("resume", "Resume");
+  const stop = verb("stop", "Stop");
+  const cancel = verb("cancel", "Cancel");
+  resume.hidden = true;
+
+  const input = h("input", {
+    class: "kw-input",
+    type: "text",
+    "aria-label": "A hint for the search, or an idea to ban",
+    placeholder: "Tell the search something, e.g. keep the whole row in registers",
+  });
+  const send = (name: "hint" | "ban"): void => {
+    const text = input.value.trim();
+    if (!text) {
+      report(`Write the ${name === "hint" ? "hint" : "idea to ban"} first.`, "error");
+      input.focus();
+      return;
+    }
+    act(store, name, text, report);
+    input.value = "";
+  };
+  const hint = button("Hint", WORDS.hint, () => send("hint"));
+  const ban = button("Ban", WORDS.ban, () => send("ban"));
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") send("hint");
+  });
+  const said = h("div", { class: "kw-said", hidden: true });
+  const why = h("p", { class: "kw-why-not", hidden: true });
+
+  parent.append(
+    h("div", { class: "kw-verbs", role: "group", "aria-label": "Run" }, step, auto, pause, resume, stop, cancel),
+    h("div", { class: "kw-hints", role: "group", "aria-label": "Guide the search" }, input, hint, ban),
+    answer,
+    said,
+    why,
+  );
+
+  store.on("run", signal, () => {
+    const header = store.header;
+    if (!header) return;
+    const can = possible(header);
+    for (const [element, name] of [[step, "step"], [auto, "auto"], [pause, "pause"], [resume, "resume"], [stop, "stop"], [cancel, "cancel"]] as const) {
+      enable(element, can[name] === "", can[name] || WORDS[name]);
+    }
+    const paused = header.state === "paused" || !header.live;
+    pause.hidden = paused;
+    resume.hidden = !paused;
+    const over = header.live && header.state === "ended";
+    for (const element of [hint, ban]) enable(element, !over, over ? "The run has ended." : element === hint ? WORDS.hint : WORDS.ban);
+    input.disabled = over;
+    put(said, ...header.hints.map((text) => note("hint", text)), ...header.bans.map((text) => note("banned", text)));
+    said.hidden = said.childElementCount === 0;
+    const reason = !header.live ? header.live_reason : header.state === "ended" ? `Ended: ${header.reason}` : "";
+    say(why, reason);
+    why.hidden = reason === "";
+  });
+}
+
+function note(kind: string, text: string): HTMLElement {
+  return h("span", { class: "kw-chip", title: text }, h("b", {}, kind), ` ${text}`);
+}
+
+/** For each verb: empty where it can be done, else why it can't. */
+function possible(header: Header): Record<"step" | "auto" | "pause" | "resume" | "stop" | "cancel", string> {
+  const { state, live } = header;
+  if (!live) {
+    const stored = header.live_reason || "No judge is running for this stored run.";
+    return { step: stored, auto: stored, pause: stored, resume: "", stop: stored, cancel: stored };
+  }
+  if (state === "ended") {
+    const ended = `The run has ended${header.reason ? `: ${header.reason}` : ""}.`;
+    return { step: ended, auto: ended, pause: ended, resume: ended, stop: ended, cancel: ended };
+  }
+  const begin =
+    state === "preparing" ? "The judge is still preparing." : state === "running" ? "It is running." : state === "stopping" ? "It is stopping." : "";
+  return {
+    step: begin,
+    auto: begin,
+    pause: state === "running" ? "" : "Nothing is running.",
+    resume: state === "paused" ? "" : "It is not paused.",
+    stop: state === "stopping" ? "It is stopping already." : "",
+    cancel: "",
+  };
+}

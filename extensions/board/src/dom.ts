@@ -1,0 +1,78 @@
+/** Small helpers to make elements. All text goes in as text nodes: nothing that a candidate wrote is ever parsed as HTML. */
+
+export type Child = Node | string | null | false;
+
+interface Props {
+  class?: string;
+  on?: Record<string, (event: Event) => void>;
+  [attribute: string]: unknown;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), props, children);
+}
+
+export function s<K extends keyof SVGElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+/** Replaces what `parent` holds. */
+export function put(parent: Element, ...children: Child[]): void {
+  parent.replaceChildren(...children.filter((child): child is Node | string => child !== null && child !== false && child !== ""));
+}
+
+/** Sets text only where it differs, so that a live region does not speak twice. */
+export function say(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** In place of an empty panel: what is missing and how to get it. */
+export function missing(...children: Child[]): HTMLElement {
+  return h("p", { class: "kw-empty" }, ...children);
+}
+
+export function button(label: string, title: string, act: (event: Event) => void, props: Props = {}): HTMLButtonElement {
+  return h("button", { type: "button", class: "kw-button", title, on: { click: act }, ...props }, label);
+}
+
+/** Enables or disables a button; a disabled one says why in its tooltip. */
+export function enable(element: HTMLButtonElement, can: boolean, title: string): void {
+  element.disabled = !can;
+  element.title = title;
+}
+
+/** Calls `act` once per frame however often it is asked. */
+export function perFrame(signal: AbortSignal, act: () => void): () => void {
+  let asked = 0;
+  signal.addEventListener("abort", () => cancelAnimationFrame(asked));
+  return () => {
+    if (asked || signal.aborted) return;
+    asked = requestAnimationFrame(() => {
+      asked = 0;
+      act();
+    });
+  };
+}
+
+/** Calls `act` when the element's size changes, until the signal ends it. */
+export function onResize(element: Element, signal: AbortSignal, act: () => void): void {
+  const observer = new ResizeObserver(act);
+  observer.observe(element);
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+function fill<E extends Element>(element: E, props: Props, children: Child[]): E {
+  for (const [name, value] of Object.entries(props)) {
+    if (name === "on") {
+      for (const [type, listener] of Object.entries(value as NonNullable<Props["on"]>)) element.addEventListener(type, listener);
+    } else if (value === true) {
+      element.setAttribute(name, "");
+    } else if (value !== undefined && value !== null && value !== false) {
+      element.setAttribute(name, String(value));
+    }
+  }
+  put(element, ...children);
+  return element;
+}

@@ -1,0 +1,15 @@
+/** The part of anywidget's model that the board uses. */
+
+import type { FromBrowser, FromPython } from "../../protocol";
+
+export interface Model {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  send(content: FromBrowser): void;
+  on(event: "msg:custom", listener: (content: FromPython) => void): void;
+  off(event: "msg:custom", listener: (content: FromPython) => void): void;
+  on(event: `change:${string}`, listener: () => void): void;
+  off(event: `change:${string}`, listener: () => void): void;
+  widget_manager?: unknown;
+}

@@ -1,0 +1,185 @@
+/**
+ * What the browser knows of the run. Each view of a board has its own.
+ *
+ * Deltas are numbered. One that comes out of turn means that the server dropped messages, so the store asks for a snapshot and
+ * takes no delta until it has come. Details are fetched by id and kept until the variant's row changes.
+ */
+
+import type { Detail, FromPython, Header, LogLine, Point, Row, SnapshotMessage } from "../../protocol";
+import type { Model } from "./model";
+
+export type Topic = "run" | "selected" | "detail";
+type Private = Extract<FromPython, { type: "said" | "accept" }>;
+
+const LOG_LINES = 2000;
+/** How long a message may be on its way, in ms, before it counts as lost. */
+const LOST_AFTER = 2000;
+
+export class Store {
+  readonly rows = new Map<string, Row>();
+  readonly points: Point[] = [];
+  readonly log: LogLine[] = [];
+  header: Header | null = null;
+  texts: SnapshotMessage["texts"] = { reference: "", cell: "" };
+  selected = "";
+  /** Counts changes of rows, so that views know when to sort anew. */
+  version = 0;
+
+  private seq = -1;
+  private asked = false;
+  /** Until the person selects something, the board follows the best variant. */
+  private following = true;
+  private readonly details = new Map<string, Detail>();
+  private readonly failures = new Map<string, string>();
+  private readonly wanted = new Set<string>();
+  private readonly seen = new Map<string, number>();
+  private readonly listeners = new Map<Topic, Set<() => void>>();
+  private readonly privates = new Map<string, (message: Private) => void>();
+
+  constructor(
+    readonly model: Model,
+    signal: AbortSignal,
+  ) {
+    const receive = (message: FromPython): void => this.receive(message);
+    const choose = (): void => this.choose(String(model.get("selected") ?? ""), false);
+    model.on("msg:custom", receive);
+    model.on("change:selected", choose);
+    const check = (): void => {
+      const timer = setTimeout(() => this.catchUp(Number(model.get("seq") ?? 0)), LOST_AFTER);
+      signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    };
+    model.on("change:seq", check);
+    signal.addEventListener("abort", () => {
+      model.off("msg:custom", receive);
+      model.off("change:selected", choose);
+      model.off("change:seq", check);
+    });
+    this.selected = String(model.get("selected") ?? "");
+    this.following = this.selected === "";
+    this.ask();
+  }
+
+  on(topic: Topic, signal: AbortSignal, listener: () => void): void {
+    const listeners = this.listeners.get(topic) ?? new Set();
+    this.listeners.set(topic, listeners.add(listener));
+    signal.addEventListener("abort", () => listeners.delete(listener));
+  }
+
+  /** Hears the answers to one request. Everybody gets every message; only who asked may act on it. */
+  hear(request: string, listener: (message: Private) => void): void {
+    this.privates.set(request, listener);
+  }
+
+  row(id: string): Row | undefined {
+    return this.rows.get(id);
+  }
+
+  island(name: string): number {
+    return Math.max(0, this.header?.islands.findIndex((island) => island.name === name) ?? 0);
+  }
+
+  choose(id: string, share = true): void {
+    this.following = false;
+    if (id === this.selected) return;
+    this.selected = id;
+    if (share) {
+      this.model.set("selected", id);
+      this.model.save_changes();
+    }
+    this.tell("selected");
+  }
+
+  /** The detail of a variant if it is here; otherwise it is asked for, and topic `detail` tells when it has come. */
+  detail(id: string): Detail | undefined {
+    const known = this.details.get(id);
+    if (!known && id && !this.wanted.has(id) && !this.failures.has(id)) {
+      this.wanted.add(id);
+      this.model.send({ type: "detail", id });
+    }
+    return known;
+  }
+
+  failure(id: string): string {
+    return this.failures.get(id) ?? "";
+  }
+
+  private ask(): void {
+    if (this.asked) return;
+    this.asked = true;
+    this.model.send({ type: "snapshot" });
+  }
+
+  /** Python's counter arrives even where a burst of messages was dropped at its end. */
+  private catchUp(seq: number): void {
+    if (seq <= this.seq) return;
+    this.asked = false;
+    this.ask();
+  }
+
+  private receive(message: FromPython): void {
+    switch (message.type) {
+      case "snapshot":
+        if (message.seq < this.seq) return;
+        this.asked = false;
+        this.rows.clear();
+        this.points.length = 0;
+        this.log.length = 0;
+        this.seen.clear();
+        this.texts = message.texts;
+        this.take(message);
+        return;
+      case "delta":
+        if (this.asked || message.seq <= this.seq) return;
+        if (message.seq !== this.seq + 1) {
+          this.ask();
+          return;
+        }
+        this.take(message);
+        return;
+      case "detail":
+        this.wanted.delete(message.id);
+        if (message.detail) this.details.set(message.id, message.detail);
+        else this.failures.set(message.id, message.error);
+        this.tell("detail");
+        return;
+      default:
+        this.privates.get(message.request)?.(message);
+    }
+  }
+
+  private take(message: Extract<FromPython, { type: "snapshot" | "delta" }>): void {
+    this.seq = message.seq;
+    this.header = message.header;
+    for (const row of message.upserts) {
+      this.rows.set(row.id, row);
+      this.details.delete(row.id);
+      this.failures.delete(row.id);
+    }
+    for (const point of message.points) this.addPoint(point);
+    const last = this.log.at(-1)?.seq ?? 0;
+    for (const line of message.log) if (line.seq > last) this.log.push(line);
+    if (this.log.length > LOG_LINES) this.log.splice(0, this.log.length - LOG_LINES);
+    if (message.upserts.length) this.version += 1;
+    this.tell("run");
+    const lead = this.header.best?.id ?? message.upserts.at(-1)?.id ?? "";
+    if (this.following && lead && lead !== this.selected) {
+      this.selected = lead;
+      this.tell("selected");
+    }
+    if (message.upserts.some((row) => row.id === this.selected)) this.tell("detail");
+  }
+
+  private addPoint(point: Point): void {
+    const at = this.seen.get(point.evaluation);
+    if (at === undefined) {
+      this.seen.set(point.evaluation, this.points.length);
+      this.points.push(point);
+    } else {
+      this.points[at] = point;
+    }
+  }
+
+  private tell(topic: Topic): void {
+    for (const listener of this.listeners.get(topic) ?? []) listener();
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * The table of variants.
+ *
+ * Only the rows in sight exist: a pool of elements is filled with what the scroll position asks for, so ten thousand variants cost
+ * what thirty do. Screen readers get the true counts through `aria-rowcount` and `aria-rowindex`.
+ */
+
+import { COLUMNS } from "./columns";
+import { h, onResize, perFrame, say } from "./dom";
+import { Filters } from "./filters";
+import { INITIAL, arrange } from "./order";
+import type { Key, Line, View } from "./order";
+import type { Store } from "./store";
+
+const ROW = 27;
+const HEAD = 28;
+const SPARE = 6;
+
+interface Slot {
+  element: HTMLElement;
+  cells: HTMLElement[];
+  drawn: string;
+}
+
+let tables = 0;
+
+export class Table {
+  private readonly view: View = { ...INITIAL };
+  private readonly filters: Filters;
+  private readonly heads = new Map<Key, HTMLElement>();
+  private readonly grid: HTMLElement;
+  private readonly body = h("div", { class: "kw-tbody", role: "rowgroup" });
+  private readonly empty = h("p", { class: "kw-empty" });
+  private readonly slots: Slot[] = [];
+  private readonly prefix = `kw-table-${(tables += 1)}`;
+  private readonly draw: () => void;
+  private lines: Line[] = [];
+  private index = new Map<string, number>();
+  private arranged = -1;
+  private follow = false;
+
+  constructor(
+    parent: Element,
+    private readonly store: Store,
+    private readonly open: () => void,
+    signal: AbortSignal,
+  ) {
+    this.draw = perFrame(signal, () => this.render());
+    this.filters = new Filters(store, this.view, () => {
+      this.arranged = -1;
+      this.follow = true;
+      this.draw();
+    });
+    const head = h("div", { class: "kw-tr kw-thead", role: "row", "aria-rowindex": 1 });
+    for (const column of COLUMNS) {
+      const sort = h("button", { type: "button", class: "kw-sort", title: column.title, tabindex: 0 }, column.label);
+      sort.addEventListener("click", () => this.sort(column.key));
+      const cell = h("div", { class: `kw-th kw-col-${column.name}`, role: "columnheader" }, sort);
+      this.heads.set(column.key, cell);
+      head.append(cell);
+    }
+    this.grid = h(
+      "div",
+      { class: "kw-table", role: "grid", tabindex: 0, "aria-label": "Variants", "aria-colcount": COLUMNS.length },
+      h("div", { role: "rowgroup", class: "kw-thead-group" }, head),
+      this.body,
+    );
+    parent.append(this.filters.element, this.grid, this.empty);
+    this.grid.addEventListener("scroll", this.draw, { passive: true });
+    this.grid.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("click", (event) => this.click(event));
+    this.body.addEventListener("dblclick", () => this.open());
+    onResize(this.grid, signal, this.draw);
+    store.on("run", signal, this.draw);
+    store.on("selected", signal, () => {
+      this.follow = true;
+      this.draw();
+    });
+    this.draw();
+  }
+
+  private sort(key: Key): void {
+    this.view.down = this.view.key === key ? !this.view.down : false;
+    this.view.key = key;
+    this.arranged = -1;
+    this.grid.scrollTop = 0;
+    this.draw();
+  }
+
+  private render(): void {
+    if (this.arranged !== this.store.version) {
+      this.arranged = this.store.version;
+      this.lines = arrange(this.store.rows.values(), this.view);
+      this.index = new Map(this.lines.map((line, position) => [line.row.id, position]));
+      for (const [key, head] of this.heads) {
+        head.setAttribute("aria-sort", key === this.view.key ? (this.view.down ? "descending" : "ascending") : "none");
+      }
+    }
+    this.filters.draw();
+    const total = this.lines.length;
+    this.grid.setAttribute("aria-rowcount", String(total + 1));
+    this.body.style.height = `${total * ROW}px`;
+    this.grid.hidden = total === 0;
+    this.empty.hidden = total !== 0;
+    if (total === 0) {
+      say(this.empty, this.nothing());
+      return;
+    }
+    if (this.follow) {
+      this.follow = false;
+      this.reveal(this.index.get(this.store.selected));
+    }
+    const from = Math.max(0, Math.floor(this.grid.scrollTop / ROW) - SPARE);
+    const until = Math.min(total, Math.ceil((this.grid.scrollTop + this.grid.clientHeight) / ROW) + SPARE);
+    this.pool(until - from);
+    this.slots.forEach((slot, place) => {
+      const position = from + place;
+      const line = position < until ? this.lines[position] : undefined;
+      if (line) this.fill(slot, line, position);
+      slot.element.hidden = !line;
+    });
+    const at = this.index.get(this.store.selected);
+    if (at !== undefined && at >= from && at < until) this.grid.setAttribute("aria-activedescendant", `${this.prefix}-${this.store.selected}`);
+    else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  private nothing(): string {
+    if (this.store.rows.size) return "No variant passes these filters. Press All, or clear the search.";
+    const state = this.store.header?.state;
+    if (!this.store.header) return "Reading the run…";
+    if (state === "preparing") return "No variants yet: the judge is rebuilding the op and timing its baselines.";
+    if (state === "ended") return "This run ended before it had a variant.";
+    return "No variants yet. Press Step for one, or Auto to let the search run.";
+  }
+
+  private pool(wanted: number): void {
+    while (this.slots.length < wanted) {
+      const cells = COLUMNS.map((column) => h("div", { class: `kw-td kw-col-${column.name}`, role: "gridcell" }));
+      const element = h("div", { class: "kw-tr", role: "row" }, ...cells);
+      this.body.append(element);
+      this.slots.push({ element, cells, drawn: "" });
+    }
+  }
+
+  private fill(slot: Slot, line: Line, position: number): void {
+    const { row, depth } = line;
+    const selected = row.id === this.store.selected;
+    slot.element.style.transform = `translateY(${position * ROW}px)`;
+    slot.element.setAttribute("aria-rowindex", String(position + 2));
+    slot.element.setAttribute("aria-selected", String(selected));
+    slot.element.classList.toggle("kw-odd", position % 2 === 1);
+    const header = this.store.header;
+    const state = `${row.id} ${row.evaluation} ${row.verdict} ${row.evaluations} ${depth} ${row.pinned} ${row.accepted} ${header?.best?.id === row.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length} ${row.time_us}`;
+    if (slot.drawn === state) return;
+    slot.drawn = state;
+    slot.element.id = `${this.prefix}-${row.id}`;
+    slot.element.dataset["id"] = row.id;
+    COLUMNS.forEach((column, place) => column.fill(slot.cells[place]!, row, depth, this.store));
+  }
+
+  private click(event: MouseEvent): void {
+    const target = event.target as Element;
+    const link = target.closest<HTMLElement>("[data-select]");
+    const id = link?.dataset["select"] ?? target.closest<HTMLElement>("[data-id]")?.dataset["id"];
+    if (id) this.store.choose(id);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = this.index.get(this.store.selected) ?? -1;
+    const page = Math.max(1, Math.floor((this.grid.clientHeight - HEAD) / ROW) - 1);
+    const last = this.lines.length - 1;
+    const to: Record<string, number> = {
+      ArrowDown: at + 1,
+      ArrowUp: at < 0 ? 0 : at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: last,
+    };
+    if (event.key in to) {
+      const line = this.lines[Math.min(last, Math.max(0, to[event.key]!))];
+      if (line) this.store.choose(line.row.id);
+    } else if (event.key === "Enter" && at >= 0) {
+      this.open();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private reveal(position: number | undefined): void {
+    if (position === undefined) return;
+    const top = position * ROW;
+    const room = this.grid.clientHeight - HEAD;
+    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
+    else if (top + ROW > this.grid.scrollTop + room) this.grid.scrollTop = top + ROW - room;
+  }
+}

@@ -1,0 +1,131 @@
+"""The board's module in a bare page, without Jupyter: fast enough to look at every change.
+
+The messages are those that the Python `Board` sends. Nothing is served over a socket: the browser's requests are answered from disk by
+Playwright, and every other request is refused.
+
+    python tests/browser/harness.py                 # pictures of all looks into tests/browser/shots
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+URL = "http://127.0.0.1:1/"
+BOARD = ROOT / "workbench" / "board" / "static" / "board.js"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+)  # fmt: skip
+THEMES = {
+    "light": "theme-light-extension",
+    "dark": "theme-dark-extension",
+    "contrast": "theme-dark-high-contrast-extension",
+    "none": "",
+}
+
+
+def messages(run: Any) -> dict[str, Any]:
+    """What Python sends to a browser that opens the board of `run`: the snapshot, and every detail."""
+    from workbench.board.feed import Feed
+    from workbench.records import encode
+
+    sent: list[dict[str, Any]] = []
+    feed = Feed(run, sent.append)
+    feed.snapshot()
+    feed.close()
+    snapshot = next(message for message in sent if message["type"] == "snapshot")
+    rows = snapshot["upserts"]
+    shown = rows if len(rows) <= 500 else rows[:50]
+    details = {row["id"]: {"type": "detail", "id": row["id"], "detail": run.candidate(row["id"]), "error": ""} for row in shown}
+    return {"snapshot": encode(snapshot), "details": encode(details)}
+
+
+def theme_css(theme: str) -> str:
+    """A theme of the installed JupyterLab; empty for `none`, where the board falls back on its own colours."""
+    import jupyterlab
+
+    name = THEMES[theme]
+    return (Path(jupyterlab.__file__).parent / "themes" / "@jupyterlab" / name / "index.css").read_text() if name else ""
+
+
+def serve(page: Any, theme: str) -> list[str]:
+    """Answers the page's requests from disk. Returns the list of requests to anywhere else, which a test wants empty."""
+    strange: list[str] = []
+    files = {
+        "": ("text/html", (HERE / "page.html").read_text()),
+        "board.js": ("text/javascript", BOARD.read_text()),
+        "theme.css": ("text/css", theme_css(theme)),
+    }
+
+    def answer(route: Any) -> None:
+        name = route.request.url.removeprefix(URL)
+        if name in files:
+            route.fulfill(content_type=files[name][0], body=files[name][1])
+            return
+        if not name.endswith("favicon.ico"):
+            strange.append(route.request.url)
+        route.abort()
+
+    page.route("**/*", answer)
+    return strange
+
+
+def open_board(page: Any, sent: dict[str, Any], theme: str = "light", notebook: str = "") -> list[str]:
+    """Shows the board. `notebook` is JavaScript for the shared notebook that the widget's manager gives away, if any."""
+    strange = serve(page, theme)
+    if notebook:
+        page.add_init_script(f"window.notebook = {notebook};")
+    page.goto(URL)
+    page.wait_for_function("window.ready")
+    page.evaluate("(text) => window.begin(JSON.parse(text))", json.dumps(sent))
+    page.wait_for_selector(".kw-tbody .kw-tr, .kw-empty")
+    return strange
+
+
+def main() -> None:
+    """Pictures for people."""
+    from playwright.sync_api import sync_playwright
+
+    sys.path[:0] = [str(HERE), str(ROOT)]
+    from recorded_run import RecordedRun
+    from sample_run import run_events
+
+    shots = HERE / "shots"
+    shots.mkdir(exist_ok=True)
+    modelled = messages(RecordedRun(run_events()).play())
+    measured = messages(RecordedRun(run_events(120, measured=True, seed=8)).play())
+    early = messages(RecordedRun(run_events()).play(1))
+    stored = messages(RecordedRun(run_events(), live=False).play())
+    looks = [
+        ("light-wide", "light", 1360, modelled), ("dark-wide", "dark", 1360, measured), ("contrast-wide", "contrast", 1360, modelled),
+        ("none-middle", "none", 860, modelled), ("dark-middle", "dark", 860, modelled), ("light-narrow", "light", 460, measured),
+        ("early", "light", 1100, early), ("stored", "light", 1100, stored),
+    ]  # fmt: skip
+    wanted = set(sys.argv[1:])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        for name, theme, width, sent in looks:
+            if wanted and name not in wanted:
+                continue
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            page.on("pageerror", lambda error: print("page error:", error))
+            page.on("console", lambda message: message.type == "error" and print("console:", message.text))
+            open_board(page, sent, theme)
+            page.wait_for_timeout(400)
+            page.screenshot(path=shots / f"{name}.png", full_page=True)
+            if name in ("light-wide", "dark-wide", "contrast-wide", "light-narrow"):
+                for tab in ("Code", "Diff", "Edit", "Log"):
+                    page.get_by_role("tab", name=tab, exact=True).click()
+                    page.wait_for_timeout(250)
+                    page.screenshot(path=shots / f"{name}-{tab.lower()}.png", full_page=True)
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
