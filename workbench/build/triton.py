@@ -6,9 +6,11 @@ AMD's assembly.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,12 +109,59 @@ def compile_launch(
     """
     source = ASTSource(kernel, dict(signature), dict(constexprs), dict(attrs))
     try:
-        compiled = triton.compile(source, target=gpu_target(target), options=dict(options))
+        with _early_check(target, kernel.__name__):
+            compiled = triton.compile(source, target=gpu_target(target), options=dict(options))
+    except BuildError:
+        raise
     except CompilationError as error:
         raise _front_end_error(error, kernel) from None
     except Exception as error:
         raise BuildError(_one_line(str(error)) or type(error).__name__) from None
     return _describe(kernel.__name__, compiled, target, tuple(int(size) for size in grid))
+
+
+_ALLOCATION = re.compile(r"ttg\.local_alloc[^\n]*-> !ttg\.memdesc<((?:\d+x)+)(?:f|bf|i)(\d+)")
+
+
+@contextlib.contextmanager
+def _early_check(target: Target, name: str) -> Iterator[None]:
+    """Stops the compiler before its slow stages where one buffer alone is more shared memory than a program can have.
+
+    Such kernels take LLVM and the assembler tens of seconds, and are refused at the end.
+    """
+
+    def check(module: Any) -> None:
+        for shape, bits in _ALLOCATION.findall(str(module)):
+            size = math.prod(int(extent) for extent in shape.rstrip("x").split("x")) * int(bits) // 8
+            if size > target.block_shared_bytes:
+                raise _too_much_shared(name, size, target)
+
+    def hook(backend: Any = None, stages: Any = None, *rest: Any) -> Any:
+        if stages is None:  # the compiler asks what to add to the cache's key
+            return "", ""
+        ttgir = stages["ttgir"]
+
+        def checked(source: Any, metadata: Any) -> Any:
+            module = ttgir(source, metadata)
+            check(module)
+            return module
+
+        stages["ttgir"] = checked
+        return None
+
+    before = triton.knobs.runtime.add_stages_inspection_hook
+    triton.knobs.runtime.add_stages_inspection_hook = before or hook
+    try:
+        yield
+    finally:
+        triton.knobs.runtime.add_stages_inspection_hook = before
+
+
+def _too_much_shared(name: str, size: int, target: Target) -> BuildError:
+    return BuildError(
+        f"out of resources: {name} needs {size} bytes of shared memory a program, {target.gpu} has {target.block_shared_bytes}; "
+        "reduce block sizes or num_stages"
+    )
 
 
 def _describe(name: str, compiled: Any, target: Target, grid: tuple[int, ...]) -> Built:
@@ -121,10 +170,7 @@ def _describe(name: str, compiled: Any, target: Target, grid: tuple[int, ...]) -
     warps = int(getattr(metadata, "total_num_warps", 0) or metadata.num_warps)
     shared = int(metadata.shared)
     if shared > target.block_shared_bytes:
-        raise BuildError(
-            f"out of resources: {name} needs {shared} bytes of shared memory a program, {target.gpu} has {target.block_shared_bytes}; "
-            "reduce block sizes or num_stages"
-        )
+        raise _too_much_shared(name, shared, target)
     if target.backend == "cuda":
         binary = bytes(compiled.asm["cubin"])
         registers, stack = read_usage(binary, getattr(metadata, "name", name))
@@ -140,9 +186,6 @@ def _describe(name: str, compiled: Any, target: Target, grid: tuple[int, ...]) -
     fits = occupancy(target, warps, registers, shared)
     if fits.blocks == 0:
         raise BuildError(f"out of resources: a program of {name} with {warps} warps does not fit on a multiprocessor ({fits.limited_by})")
-    programs = 1
-    for size in grid:
-        programs *= size
     dots = _dots(artifacts["ttir"])
     return Built(
         resources=Resources(
@@ -155,7 +198,7 @@ def _describe(name: str, compiled: Any, target: Target, grid: tuple[int, ...]) -
             shared_bytes=shared,
             occupancy=fits.occupancy,
             limited_by=fits.limited_by,
-            waves=programs / (fits.blocks * target.multiprocessors),
+            waves=math.prod(grid) / (fits.blocks * target.multiprocessors),
             vector_bytes=max(vectors, default=0),
             tensor_cores=tensor_cores,
             dot_precision=_lowest(dots),
