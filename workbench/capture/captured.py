@@ -1,0 +1,47 @@
+"""What capture hands on: the Task, and the live op to hold it against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workbench.capture.references import fingerprint
+from workbench.inputs import make_inputs
+from workbench.task import Task
+
+
+@dataclass(frozen=True)
+class Captured:
+    """An op, captured.
+
+    Attributes:
+        task: what to compute, complete in itself.
+        value: what the live call returned. None for a file.
+        live: runs the live op on other values for the Task's inputs, in order, and gives its outputs as a flat list. It reads nothing from
+            the notebook that the Task lists as an input, and changes nothing there.
+        shown: the value of the cell's last line if that is an expression, for display.
+        device: where the captured tensors were, such as ``cpu`` or ``cuda:0``.
+        notes: what a person should know: NaN in the inputs, an op that changes its input, a graph that couldn't be traced.
+    """
+
+    task: Task
+    value: Any
+    live: Callable[[list[Any]], list[torch.Tensor]]
+    shown: Any = None
+    device: str = "cpu"
+    notes: tuple[str, ...] = ()
+
+
+def probe(captured: Captured, seed: int) -> dict[str, Any]:
+    """The live op's outputs on drawn inputs, in short, for the judge to compare its rebuilt reference against.
+
+    JSON data: ``{"seed", "device", "outputs": [{"shape", "dtype", "sum", "abs_sum", "sample": [...]}]}``, where each output is as
+    `references.fingerprint` describes it. NaN and infinities are encoded as `records.encode` does.
+    """
+    inputs = make_inputs(captured.task.inputs, seed, captured.device)
+    with torch.no_grad():
+        outputs = captured.live(inputs)
+    return {"seed": seed, "device": captured.device, "outputs": [fingerprint(output) for output in outputs]}

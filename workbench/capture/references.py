@@ -1,0 +1,129 @@
+"""A Task's reference, brought to life: from text to a callable. Capture, judge and worker all load it here."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workbench.errors import CaptureError
+from workbench.records import digest, encode
+from workbench.task import Task
+
+
+def flatten(value: Any) -> list[torch.Tensor]:
+    """The tensors in what an op returned, in one order: tuples and lists by position, dicts as they were filled; the rest is dropped.
+
+    >>> [tuple(t.shape) for t in flatten({"a": torch.ones(2), "b": (None, torch.ones(3))})]
+    [(2,), (3,)]
+    """
+    return list(_tensors(value))
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference that can be called with the Task's inputs in order and gives its outputs as a flat list.
+
+    It leaves the mode of autograd as it is: who judges calls it under ``torch.no_grad()``.
+
+    Attributes:
+        call: the function, or the constructed Model.
+        namespace: the module text's globals.
+        module: the Model, None for a function; its parameters can be reloaded by ``load_state_dict``.
+    """
+
+    call: Any
+    namespace: Mapping[str, Any]
+    module: torch.nn.Module | None = None
+
+    def __call__(self, *inputs: Any) -> list[torch.Tensor]:
+        return flatten(self.call(*inputs))
+
+
+def load_reference(task: Task, *, device: str | None = None, seed: int | None = None) -> Reference:
+    """Runs the reference's text in an empty namespace and picks its entry.
+
+    A Model is constructed with the Task's `init_args`, after ``torch.manual_seed(seed)`` if a seed is given (the caller's random state
+    is kept), and moved to `device` if one is given.
+
+    Raises:
+        CaptureError: the text raises, or doesn't define its entry.
+    """
+    namespace = load_text(task.reference, f"workbench_reference_{digest(task.reference)}")
+    if task.entry not in namespace:
+        raise CaptureError(f"the reference of {task.name} doesn't define {task.entry}")
+    entry = namespace[task.entry]
+    if task.format != "model":
+        return Reference(entry, namespace)
+    with torch.random.fork_rng(enabled=seed is not None):
+        if seed is not None:
+            torch.manual_seed(seed)
+        module = entry(*task.init_args)
+    if device is not None:
+        module = module.to(device)
+    return Reference(module, namespace, module)
+
+
+def fingerprint(output: torch.Tensor, count: int = 64) -> dict[str, Any]:
+    """An output in short, as JSON data: shape, dtype, sum and sum of magnitudes in double, and `count` elements.
+
+    The k-th element of ``sample`` is the one at position ``k * numel // count`` of the flattened tensor.
+    """
+    flat = output.detach().reshape(-1)
+    if flat.element_size() == 1:
+        flat = flat.float()  # the 8-bit floats have few operations of their own
+    count = min(count, flat.numel())
+    places = torch.tensor([place * flat.numel() // max(count, 1) for place in range(count)], dtype=torch.int64, device=flat.device)
+    return {
+        "shape": list(output.shape),
+        "dtype": str(output.dtype).removeprefix("torch."),
+        "sum": encode(flat.sum(dtype=torch.float64).item()),
+        "abs_sum": encode(flat.abs().sum(dtype=torch.float64).item()),
+        "sample": encode(flat[places].double().tolist()),
+    }
+
+
+def load_text(text: str, name: str) -> dict[str, Any]:
+    """Runs a module text as the module `name` and returns its globals.
+
+    The module is entered in `sys.modules`, where dataclasses and torch.compile look for it, and its lines in `linecache`, where
+    tracebacks, `inspect` and triton.jit do.
+    """
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    module = types.ModuleType(name)
+    module.__file__ = filename
+    sys.modules[name] = module
+    try:
+        exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)
+    except Exception as error:
+        raise CaptureError(f"the reference doesn't run in an empty namespace: {describe(error, filename)}") from error
+    return module.__dict__
+
+
+def describe(error: BaseException, filename: str | None = None) -> str:
+    """An exception in one line: its name, its first line, and the last line of `filename` that it passed through."""
+    message = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    traceback, line = error.__traceback__, None
+    while traceback is not None:
+        if filename is not None and traceback.tb_frame.f_code.co_filename == filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return f"{text} (line {line})" if line is not None else text
