@@ -10,7 +10,8 @@
     ├── AcceptRefusedError      a variant did not pass the second judging
     ├── OrderError              ask/tell called in the wrong order
     ├── StoreError              the database is lost, full or locked
-    └── JudgeLostError          a judge process died or can't be started
+    ├── JudgeLostError          a judge process died or can't be started
+    └── ModelStopped            no language model can be asked any more; the reason is one line
 
 A *candidate's* failure is never an exception: it is a `Verdict` in an `Evaluation`.
 """
@@ -56,3 +57,15 @@ class StoreError(WorkbenchError):
 
 class JudgeLostError(WorkbenchError):
     """A judge process died, can't be started, or broke the protocol."""
+
+
+class ModelStopped(WorkbenchError):
+    """No language model can be asked any more: a bad key, no quota, a budget used up, an endpoint that stays silent.
+
+    Attributes:
+        kind: ``key``, ``model``, ``quota``, ``context``, ``request``, ``endpoint`` or ``budget``.
+    """
+
+    def __init__(self, reason: str, kind: str = "endpoint") -> None:
+        super().__init__(reason)
+        self.kind = kind
