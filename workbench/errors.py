@@ -64,8 +64,10 @@ class ModelStopped(WorkbenchError):
 
     Attributes:
         kind: ``key``, ``model``, ``quota``, ``context``, ``request``, ``endpoint`` or ``budget``.
+        usage: the `workbench.brief.Usage` of what was spent before it stopped; None where that was nothing.
     """
 
-    def __init__(self, reason: str, kind: str = "endpoint") -> None:
+    def __init__(self, reason: str, kind: str = "endpoint", usage: object = None) -> None:
         super().__init__(reason)
         self.kind = kind
+        self.usage = usage

@@ -70,9 +70,9 @@ def test_a_cheaper_model_that_fits_the_money_is_asked_instead():
 
 def test_retries_and_corrections_count_against_the_same_budget():
     asked, model = proposer(["no code here", GOOD])
-    with pytest.raises(ModelStopped, match="token budget"):
+    with pytest.raises(ModelStopped, match="token budget") as caught:
         ask(asked, left=Budget(tokens=4500))
-    assert len(model.requests) == 1
+    assert len(model.requests) == 1 and caught.value.usage.tokens_out > 0
 
 
 def test_calls_in_flight_are_reserved():
@@ -214,7 +214,9 @@ def test_context_too_long_for_one_model_only_leaves_the_other():
 
 
 def test_names_are_split_and_an_empty_list_is_misuse():
-    assert LlmProposer(" a, b,a,", prices={}, transport=ScriptedModel([])).models == ("a", "b")
+    asked = LlmProposer(" a, b,a,", prices={}, transport=ScriptedModel([]))
+    assert asked.models == ("a", "b") and asked.name == "llm:a,b"
+    assert LlmProposer(asked.name.removeprefix("llm:"), prices={}).models == asked.models
     with pytest.raises(MisuseError, match="--model"):
         LlmProposer(" , ", prices={})
 

@@ -34,6 +34,8 @@ class LlmProposer:
     >>> proposer = LlmProposer(("gpt-5", "gpt-5-mini"))
     >>> proposer
     LlmProposer(models=('gpt-5', 'gpt-5-mini'))
+    >>> proposer.name
+    'llm:gpt-5,gpt-5-mini'
 
     Args:
         models: names as the endpoint knows them; a bandit picks one for each piece of work.
@@ -50,8 +52,6 @@ class LlmProposer:
         on_note: called with a line that the person should see once.
         recall: the stored, answered call of a request key, or None: a replay takes it in place of a new call.
     """
-
-    name = "llm"
 
     def __init__(
         self,
@@ -79,6 +79,7 @@ class LlmProposer:
         self.models = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
         if not self.models:
             raise MisuseError("no model was named: give one, such as --model gpt-5-mini")
+        self.name = f"llm:{','.join(self.models)}"
         table = load_prices(prices) if prices is None or isinstance(prices, Path) else prices
         self.on_choice, self.on_note = on_choice, on_note
         self.bandit = Bandit(self.models, seed=seed, expected={model: _typical_cost(model, table) for model in self.models})
@@ -149,7 +150,7 @@ class LlmProposer:
             able = [model for model in self.models if model not in stops]
             if not able:
                 self._stopped.clear()  # once the person has mended what was wrong, the next brief tries again
-                raise _summary(stops)
+                raise _summary(stops, spent)
             choice = self.bandit.choose("repair" if purpose == "correction" else brief.kind, able)
             self._show(brief, choice)
             limit = LIMITS[brief.kind]
@@ -226,8 +227,8 @@ def _typical_cost(model: str, prices: Mapping[str, Price]) -> float | None:
     return None if price is None else price.money(4000, 2000)
 
 
-def _summary(stops: Mapping[str, ModelStopped]) -> ModelStopped:
+def _summary(stops: Mapping[str, ModelStopped], spent: list[ModelCall]) -> ModelStopped:
     """One reason for all models."""
     reasons = list(dict.fromkeys(str(stop) for stop in stops.values()))
     kinds = {stop.kind for stop in stops.values()}
-    return ModelStopped("; ".join(reasons), kinds.pop() if len(kinds) == 1 else "endpoint")
+    return ModelStopped("; ".join(reasons), kinds.pop() if len(kinds) == 1 else "endpoint", usage_of(spent) if spent else None)
