@@ -294,8 +294,6 @@ export interface Row {
   parameters: Record<string, Json>;
   labels: string[];
   order: number;
-  at: number;
-  pinned: boolean;
   accepted: boolean;
 }
 
@@ -339,6 +337,7 @@ export interface Header {
   proposers: string[];
   hints: string[];
   bans: string[];
+  pinned: string;
   evaluations: number;
   candidates: number;
   cell: string;
@@ -369,7 +368,6 @@ export interface LogLine {
 }
 
 export interface Detail {
-  row: Row;
   candidate: Candidate;
   evaluations: Evaluation[];
   diagnoses: Record<string, Diagnosis>;

@@ -31,18 +31,18 @@ THEMES = {
 
 def messages(run: Any) -> dict[str, Any]:
     """What Python sends to a browser that opens the board of `run`: the snapshot, and every detail."""
+    from workbench.board import rows
     from workbench.board.feed import Feed
-    from workbench.records import encode
 
     sent: list[dict[str, Any]] = []
     feed = Feed(run, sent.append)
     feed.snapshot()
     feed.close()
     snapshot = next(message for message in sent if message["type"] == "snapshot")
-    rows = snapshot["upserts"]
-    shown = rows if len(rows) <= 500 else rows[:50]
-    details = {row["id"]: {"type": "detail", "id": row["id"], "detail": run.candidate(row["id"]), "error": ""} for row in shown}
-    return {"snapshot": encode(snapshot), "details": encode(details)}
+    shown = snapshot["upserts"]
+    shown = shown if len(shown) <= 500 else shown[:50]
+    details = {row["id"]: {"type": "detail", "id": row["id"], "detail": rows.detail(run, row["id"]), "error": ""} for row in shown}
+    return {"snapshot": snapshot, "details": details}
 
 
 def theme_css(theme: str) -> str:

@@ -12,26 +12,39 @@ from dataclasses import replace
 from workbench import events
 from workbench.brief import Brief, Budget, Proposal, Role
 from workbench.candidate import (
-    Baseline, Candidate, Diagnosis, Environment, Evaluation, ModelledTime, Resources, Speedup, Timing, Verdict, Witness,
-)  # fmt: skip
+    Baseline,
+    Candidate,
+    Diagnosis,
+    Environment,
+    Evaluation,
+    ModelledTime,
+    Resources,
+    Speedup,
+    Timing,
+    Verdict,
+    Witness,
+)
 from workbench.events import Stamped
 from workbench.task import InputSpec, OutputSpec, Task, Values, Work
 
 ROWS, COLUMNS = 4096, 8192
 FLOOR, EAGER, COMPILE = 31.2, 385.0, 44.6
 
-REFERENCE = '''import torch
+REFERENCE = """import torch
 
 def rmsnorm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     variance = x.float().pow(2).mean(-1, keepdim=True)
     return (x.float() * torch.rsqrt(variance + eps)).to(x.dtype) * weight
-'''
+"""
 
-CELL = REFERENCE + '''
+CELL = (
+    REFERENCE
+    + """
 x = torch.randn(4096, 8192, dtype=torch.bfloat16)
 weight = torch.ones(8192, dtype=torch.bfloat16)
 y = rmsnorm(x, weight)
-'''
+"""
+)
 
 TASK = Task(
     name="rmsnorm",
@@ -69,7 +82,11 @@ PLANS = {
         "Prefetch the next row while the present one is reduced.",
         "Recompute from L2 in the second pass; rows of 16 kB fit.",
     ),
-    "wild": ("Sum of squares by tensor cores, x times x transposed.", "Approximate rsqrt and one Newton step.", "Split each row over a cluster of two."),
+    "wild": (
+        "Sum of squares by tensor cores, x times x transposed.",
+        "Approximate rsqrt and one Newton step.",
+        "Split each row over a cluster of two.",
+    ),
 }
 
 
@@ -94,7 +111,7 @@ def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, stride, n, eps, BLOCK: tl.constexpr):
     y_ptr += row * stride
 '''
     if loop:
-        body = f'''    acc = tl.zeros([BLOCK], dtype=tl.float32)
+        body = f"""    acc = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, n, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + cols, mask=cols < n, other=0.0{hint}).to(tl.float32)
@@ -105,23 +122,23 @@ def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, stride, n, eps, BLOCK: tl.constexpr):
         x = tl.load(x_ptr + cols, mask=cols < n, other=0.0).to(tl.float32)
         w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
         tl.store(y_ptr + cols, (x * scale).to(tl.bfloat16) * w, mask=cols < n)
-'''
+"""
     else:
-        body = f'''    cols = tl.arange(0, BLOCK)
+        body = f"""    cols = tl.arange(0, BLOCK)
     mask = cols < n
     x = tl.load(x_ptr + cols, mask=mask, other=0.0{hint}).to(tl.float32)
     scale = tl.rsqrt(tl.sum(x * x, axis=0) / n + eps)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     tl.store(y_ptr + cols, (x * scale).to(tl.bfloat16) * w, mask=mask)
-'''
-    tail = f'''
+"""
+    tail = f"""
 
 def rmsnorm(x, weight, eps=1e-6):
     y = torch.empty_like(x)
     rows, n = x.shape
     rmsnorm_kernel[(rows // {rows},)](x, weight, y, x.stride(0), n, eps, BLOCK=BLOCK, num_warps=WARPS)
     return y
-'''
+"""
     return head + body + tail
 
 
@@ -133,11 +150,15 @@ FAILURES: tuple[tuple[Verdict, str, str], ...] = (
         "error: 'tt.call' op operand type mismatch\n  at candidate.py:19:12\n    scale = tl.rsqrt(total / n + eps)\n            ^\n"
         "triton.compiler.errors.CompilationError: expected operand of type f32, got bf16",
     ),
-    (Verdict.CRASHED, "the launcher raised: BLOCK 8192 exceeds shared memory (Required: 262144, limit: 232448)", "OutOfResources: out of resource: shared memory"),
+    (
+        Verdict.CRASHED,
+        "the launcher raised: BLOCK 8192 exceeds shared memory (Required: 262144, limit: 232448)",
+        "OutOfResources: out of resource: shared memory",
+    ),
     (Verdict.LOWER_PRECISION, "right with the round-off of float16; the task keeps bfloat16 with fp32 accumulation", ""),
     (Verdict.NOT_JUDGED, "the interpreter has no clusters: it could not be run here", ""),
     (Verdict.REFUSED, "it writes into the reference's output buffer", ""),
-)  # fmt: skip
+)
 
 
 def run_events(count: int = 44, *, measured: bool = False, seed: int = 5, ended: bool = False) -> list[Stamped]:
@@ -148,13 +169,22 @@ def run_events(count: int = 44, *, measured: bool = False, seed: int = 5, ended:
 
 def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iterator[events.Event]:
     environment = Environment(
-        python="3.11.9", torch="2.13.0", triton="3.7.1", gpu="NVIDIA H200" if measured else "", sandbox="bubblewrap", driver="580.82" if measured else "",
-    )  # fmt: skip
-    yield events.RunStarted(TASK, Budget(evaluations=max(60, count + 16), seconds=1800.0), 0, ("experts", "llm:qwen"), cell="c0ffee01", cell_source=CELL)
+        python="3.11.9",
+        torch="2.13.0",
+        triton="3.7.1",
+        gpu="NVIDIA H200" if measured else "",
+        sandbox="bubblewrap",
+        driver="580.82" if measured else "",
+    )
+    yield events.RunStarted(
+        TASK, Budget(evaluations=max(60, count + 16), seconds=1800.0), 0, ("experts", "llm:qwen"), cell="c0ffee01", cell_source=CELL
+    )
     yield events.StateChanged("preparing")
     baselines = (
         Baseline("eager", timing(rng, EAGER, measured)),
-        Baseline("compile", timing(rng, COMPILE, measured)) if measured else Baseline("compile", None, "torch.compile needs a GPU to be timed"),
+        Baseline("compile", timing(rng, COMPILE, measured))
+        if measured
+        else Baseline("compile", None, "torch.compile needs a GPU to be timed"),
     )
     device = "gpu: NVIDIA H200" if measured else "no GPU: interpreter, modelled for cuda:90"
     yield events.Prepared(FLOOR, baselines, device, environment)
@@ -165,10 +195,18 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
         role = ISLANDS[number % 4 if number > 3 else 0]
         parents = tuple(rng.sample(lineage[role.name][-4:], 1)) if lineage[role.name] and rng.random() < 0.85 else ()
         candidate = Candidate(
-            id=f"k{number}", backend="triton", source=source(rng, role.name, number), entry="rmsnorm", parents=parents, island=role.name,
-            proposer="experts" if rng.random() < 0.6 else "llm:qwen", plan=rng.choice(PLANS[role.name]), brief=f"b{number}",
-            recipe={"expert": "row_reduction", "passes": "row", "rows": 2} if number % 3 else {}, cites=("row_reduction",),
-        )  # fmt: skip
+            id=f"k{number}",
+            backend="triton",
+            source=source(rng, role.name, number),
+            entry="rmsnorm",
+            parents=parents,
+            island=role.name,
+            proposer="experts" if rng.random() < 0.6 else "llm:qwen",
+            plan=rng.choice(PLANS[role.name]),
+            brief=f"b{number}",
+            recipe={"expert": "row_reduction", "passes": "row", "rows": 2} if number % 3 else {},
+            cites=("row_reduction",),
+        )
         directive = "Widen the loads to 16 bytes: each thread reads 4." if parents else "Start from the expert's one-pass row kernel."
         yield events.Asked(Brief(f"b{number}", "step" if parents else "seed", candidate.id, role, TASK, directive=directive))
         yield events.Proposed(Proposal(f"b{number}", candidate))
@@ -186,7 +224,9 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
                     yield events.BestChanged(candidate.id, evaluation.id, best)
             else:
                 break
-        yield events.Spent(Budget(evaluations=number, seconds=2.1 * number, gpu_seconds=0.4 * number if measured else 0.0, tokens=1900 * number, money=0.0))
+        yield events.Spent(
+            Budget(evaluations=number, seconds=2.1 * number, gpu_seconds=0.4 * number if measured else 0.0, tokens=1900 * number, money=0.0)
+        )
         if number == 12:
             yield events.Acted("hint", "keep the whole row in registers")
         if number == 20:
@@ -201,11 +241,19 @@ def judged(rng: random.Random, candidate: Candidate, point: int, time_us: float,
     """What the judge says: mostly right, sometimes each of the failures."""
     by = "gpu" if measured else "interpreter (4×130, 4×64)"
     evaluation = Evaluation(
-        id=f"{candidate.id}.{point}", candidate=candidate.id, task=TASK.id, verdict=Verdict.RIGHT, judged_by=by,
-        parameters={"BLOCK": (8192, 4096, 2048)[point % 3], "WARPS": 8}, input_sets=("normal", "large", "zeros", "neighbour shape"),
-        matched=1.0, error_ratio=rng.uniform(0.2, 0.8), environment=environment,
-        stage_ms={"record": 412.0, "compile": 220.0, "compare": 640.0, "traffic": 90.0}, reason="within bounds on 4 input sets",
-    )  # fmt: skip
+        id=f"{candidate.id}.{point}",
+        candidate=candidate.id,
+        task=TASK.id,
+        verdict=Verdict.RIGHT,
+        judged_by=by,
+        parameters={"BLOCK": (8192, 4096, 2048)[point % 3], "WARPS": 8},
+        input_sets=("normal", "large", "zeros", "neighbour shape"),
+        matched=1.0,
+        error_ratio=rng.uniform(0.2, 0.8),
+        environment=environment,
+        stage_ms={"record": 412.0, "compile": 220.0, "compare": 640.0, "traffic": 90.0},
+        reason="within bounds on 4 input sets",
+    )
     if rng.random() < (0.34 if candidate.island == "wild" else 0.2):
         verdict, reason, log = rng.choice(FAILURES)
         if verdict is Verdict.LOWER_PRECISION:
@@ -214,15 +262,27 @@ def judged(rng: random.Random, candidate: Candidate, point: int, time_us: float,
         if verdict is Verdict.WRONG:
             witness = Witness(1187, "normal", 0, (17, 8190), 0.734375, 0.71484375, 0.0039, "last tile of dim 1")
         ran = verdict is Verdict.WRONG
-        return replace(evaluation, verdict=verdict, reason=reason, log=log, witness=witness, matched=0.969 if ran else None, error_ratio=4.98 if ran else None)
+        return replace(
+            evaluation,
+            verdict=verdict,
+            reason=reason,
+            log=log,
+            witness=witness,
+            matched=0.969 if ran else None,
+            error_ratio=4.98 if ran else None,
+        )
     taken = timing(rng, time_us, measured)
     base = EAGER if not measured else COMPILE
     return replace(
-        evaluation, timing=taken, resources=(resources(rng),),
+        evaluation,
+        timing=taken,
+        resources=(resources(rng),),
         speedup=Speedup(base / taken.median_us, base / taken.high_us, base / taken.low_us, "compile") if measured else None,
-        modelled=None if measured else modelled(taken.median_us), own_kernel_share=1.0 if measured else None,
-        hot=timing(rng, time_us * 0.82, measured) if measured else None, labels=("autotuned by hand",) if rng.random() < 0.15 else (),
-    )  # fmt: skip
+        modelled=None if measured else modelled(taken.median_us),
+        own_kernel_share=1.0 if measured else None,
+        hot=timing(rng, time_us * 0.82, measured) if measured else None,
+        labels=("autotuned by hand",) if rng.random() < 0.15 else (),
+    )
 
 
 def timing(rng: random.Random, time_us: float, measured: bool) -> Timing:
@@ -234,30 +294,62 @@ def timing(rng: random.Random, time_us: float, measured: bool) -> Timing:
 
 def modelled(time_us: float) -> ModelledTime:
     bytes_least = TASK.work.bytes
-    return ModelledTime(time_us, bytes_least * 1.04, bytes_least * 1.9, TASK.work.flops * 1.2, time_us * 0.86, time_us * 0.61, time_us * 0.11, 2.0, 1, "memory")
+    return ModelledTime(
+        time_us,
+        bytes_least * 1.04,
+        bytes_least * 1.9,
+        TASK.work.flops * 1.2,
+        time_us * 0.86,
+        time_us * 0.61,
+        time_us * 0.11,
+        2.0,
+        1,
+        "memory",
+    )
 
 
 def resources(rng: random.Random) -> Resources:
     registers = rng.choice((40, 64, 96, 168, 255))
     return Resources(
-        "rmsnorm_kernel", (ROWS,), 1, 8, 1, registers, 48 if registers == 255 else 0, 1024, min(1.0, 64 / registers), "registers", 3.9,
+        "rmsnorm_kernel",
+        (ROWS,),
+        1,
+        8,
+        1,
+        registers,
+        48 if registers == 255 else 0,
+        1024,
+        min(1.0, 64 / registers),
+        "registers",
+        3.9,
         rng.choice((4, 8, 16)),
-    )  # fmt: skip
+    )
 
 
 def diagnosis(evaluation: Evaluation) -> Diagnosis:
     """Why, in the words that the explaining room uses."""
     if evaluation.verdict is Verdict.WRONG:
-        return Diagnosis(evaluation.id, "mismatch", "The last tile of dim 1 is wrong: its loads are not masked.",
-                         "Mask the loads and the store with cols < n.", ("first bad index [17, 8190]", "8190 // BLOCK is the last tile"))  # fmt: skip
+        return Diagnosis(
+            evaluation.id,
+            "mismatch",
+            "The last tile of dim 1 is wrong: its loads are not masked.",
+            "Mask the loads and the store with cols < n.",
+            ("first bad index [17, 8190]", "8190 // BLOCK is the last tile"),
+        )
     if evaluation.verdict is Verdict.DOES_NOT_BUILD:
-        return Diagnosis(evaluation.id, "build", "rsqrt gets bf16; Triton has it for fp32 only.", "Accumulate in fp32 and convert after rsqrt.")
+        return Diagnosis(
+            evaluation.id, "build", "rsqrt gets bf16; Triton has it for fp32 only.", "Accumulate in fp32 and convert after rsqrt."
+        )
     if evaluation.time_us is None:
         return Diagnosis(evaluation.id, "launch", evaluation.reason, "Take a smaller block.")
     headroom = evaluation.time_us / FLOOR
     if headroom < 1.1:
         return Diagnosis(evaluation.id, "floor", "Nothing is left to gain: it runs at the floor.", "Accept it.", headroom=headroom)
     return Diagnosis(
-        evaluation.id, "memory", "Device memory limits it, and a thread's loads are 4 bytes wide.", "Widen the loads to 16 bytes.",
-        ("modelled memory time is 86 % of the total", "vector width 4 bytes of 16", "occupancy 38 %, limited by registers"), headroom,
-    )  # fmt: skip
+        evaluation.id,
+        "memory",
+        "Device memory limits it, and a thread's loads are 4 bytes wide.",
+        "Widen the loads to 16 bytes.",
+        ("modelled memory time is 86 % of the total", "vector width 4 bytes of 16", "occupancy 38 %, limited by registers"),
+        headroom,
+    )

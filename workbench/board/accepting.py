@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.board.contract import Accepting, Applied, Send
 from workbench.errors import WorkbenchError
+from workbench.records import encode
 
 
 class Accepts:
@@ -56,5 +57,5 @@ class Accepts:
         self._send({
             "type": "accept", "request": request, "id": candidate, "place": place, "stage": stage, "message": message,
             "code": made.get("code", ""), "cell": made.get("cell", ""), "expected_hash": made.get("expected_hash", ""),
-            "provenance": dict(made.get("provenance") or {}), "widget": self._widget,
+            "provenance": encode(made.get("provenance") or {}), "widget": self._widget,
         })  # fmt: skip

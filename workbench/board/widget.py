@@ -10,12 +10,12 @@ from typing import Any
 import anywidget
 import traitlets
 
+from workbench.board import rows
 from workbench.board.accepting import Accepts
 from workbench.board.commands import perform, text
 from workbench.board.contract import Accepting, Applied, Run
 from workbench.board.feed import Feed
-from workbench.errors import NoSuchCandidateError, WorkbenchError
-from workbench.records import encode
+from workbench.errors import WorkbenchError
 
 
 def _module() -> Path:
@@ -65,8 +65,7 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
         Raises:
             NoSuchCandidateError: the run has none of that id.
         """
-        if not self._run.rows([candidate]):
-            raise NoSuchCandidateError(f"the run has no variant {candidate!r}")
+        self._run.candidate(candidate)
         self.selected = candidate
         return self
 
@@ -85,7 +84,7 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _tell(self, content: dict[str, Any]) -> None:
         with self._sending:
-            self.send(encode(content))
+            self.send(content)
 
     def _receive(self, content: Any) -> None:
         """One message of a browser. Front ends deliver these on different threads, so nothing here waits or needs a loop."""
@@ -107,7 +106,7 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _detail(self, candidate: str) -> dict[str, Any]:
         try:
-            return {"type": "detail", "id": candidate, "detail": self._run.candidate(candidate), "error": ""}
+            return {"type": "detail", "id": candidate, "detail": rows.detail(self._run, candidate), "error": ""}
         except WorkbenchError as error:
             return {"type": "detail", "id": candidate, "detail": None, "error": str(error)}
 

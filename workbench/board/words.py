@@ -28,9 +28,9 @@ def _say(event: events.Event) -> tuple[str, str, str] | None:
         case events.RunStarted(task=task, proposers=proposers, elites_of=elites):
             seeded = f", seeded with the best of {elites}" if elites else ""
             return "info", f"run of {task.name} for {task.target}, proposers: {', '.join(proposers)}{seeded}", ""
-        case events.Prepared(floor_us=floor, device=device, baselines=baselines):
+        case events.Prepared(floor_us=floor, device=device, baselines=baselines, notes=notes):
             costs = [f"{base.name} {microseconds(base.timing.median_us)}" for base in baselines if base.timing is not None]
-            return "info", f"the judge is ready on {device}: {', '.join([*costs, f'floor {microseconds(floor)}'])}", ""
+            return "info", f"the judge is ready on {device}: {', '.join([*costs, f'floor {microseconds(floor)}', *notes])}", ""
         case events.Proposed(proposal=proposal):
             made = proposal.candidate
             if made is None:

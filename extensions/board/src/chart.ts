@@ -14,8 +14,8 @@ import type { Scale } from "./scales";
 import type { Store } from "./store";
 import { VERDICTS, passes } from "./verdicts";
 
-const HEIGHT = 216;
-const MARGIN = { top: 24, right: 104, bottom: 30, left: 58 };
+const HEIGHT = 228;
+const MARGIN = { top: 24, right: 104, bottom: 22, left: 58 };
 const STRIP = 11;
 
 interface Frame {
@@ -64,18 +64,19 @@ export class Chart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     if (!header) return;
     const lines = this.lines();
+    const known = points.length > 0 || lines.length > 0;
     const times = points.filter((point) => point.time_us !== null && shown(point)).map((point) => point.time_us ?? 0);
-    const y = vertical([...times, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom);
+    const y = vertical([...times, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom - 6);
     const last = Math.max(10, points.at(-1)?.n ?? 0);
     const span = width - MARGIN.left - MARGIN.right;
     const x = (n: number): number => MARGIN.left + 8 + ((n - 1) / (last - 1)) * (span - 16);
     this.frame = { width, x, y };
-    const measured = header.modelled ? `modelled for ${header.target}` : `measured on ${header.device.replace(/^gpu: /, "")}`;
-    say(this.title, `Time per evaluation, ${measured}${y.log ? ", log scale" : ""}`);
+    const measured = header.modelled ? `, modelled for ${header.target}` : header.device ? `, measured on ${header.device.replace(/^gpu: /, "")}` : "";
+    say(this.title, `Time per evaluation${measured}${known && y.log ? ", log scale" : ""}`);
     this.svg.setAttribute("aria-label", this.describe());
     put(
       this.svg,
-      ...this.axes(last),
+      ...(known ? this.axes(last) : []),
       ...this.baselines(lines),
       ...this.steps(),
       ...this.failures(),
@@ -113,7 +114,7 @@ export class Chart {
       const at = y.at(tick);
       out.push(
         s("line", { class: "kw-grid", x1: MARGIN.left, x2: right, y1: at, y2: at }),
-        s("text", { class: "kw-tick", x: MARGIN.left - 8, y: at, "text-anchor": "end", "dominant-baseline": "middle" }, format.time(tick)),
+        s("text", { class: "kw-tick", x: MARGIN.left - 8, y: at, "text-anchor": "end", "dominant-baseline": "middle" }, format.tick(tick)),
       );
     }
     const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].find((size) => last / size <= width / 90) ?? 20000;
@@ -122,7 +123,7 @@ export class Chart {
     }
     out.push(
       s("line", { class: "kw-axis", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }),
-      s("text", { class: "kw-tick", x: right, y: bottom + 27, "text-anchor": "end" }, "evaluations"),
+      s("text", { class: "kw-tick", x: right + 8, y: bottom + 14 }, "evaluations"),
     );
     return out;
   }

@@ -28,7 +28,7 @@ export const COLUMNS: Column[] = [
     name: "id",
     fill(cell, row, depth, store) {
       const best = store.header?.best?.id === row.id;
-      const mark = row.accepted ? "✓ accepted" : best ? "best" : row.pinned ? "pinned" : "";
+      const mark = row.accepted ? "✓ accepted" : best ? "best" : store.header?.pinned === row.id ? "pinned" : "";
       put(
         cell,
         depth > 0 && h("span", { class: "kw-branch", style: `width:${Math.min(depth, DEEPEST) * 12}px`, "aria-hidden": "true" }, "└"),

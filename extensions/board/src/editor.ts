@@ -34,6 +34,7 @@ const theme = EditorView.theme({
   "&.cm-focused .cm-selectionBackground, .cm-selectionBackground, .cm-content ::selection": { backgroundColor: "var(--kw-selection) !important" },
   ".cm-matchingBracket": { backgroundColor: "var(--kw-selection)", outline: "1px solid var(--kw-line)" },
   ".cm-panels": { backgroundColor: "var(--kw-ground-2)", color: "var(--kw-text)", borderColor: "var(--kw-line)" },
+  ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: '"⋯" !important' },
   ".cm-collapsedLines": { background: "var(--kw-ground-2)", color: "var(--kw-dim)" },
   "&.cm-merge-b .cm-changedLine, .cm-insertedLine, .cm-inlineChangedLine": { backgroundColor: "var(--kw-added)" },
   "&.cm-merge-a .cm-changedLine, .cm-deletedLine, .cm-deletedChunk": { backgroundColor: "var(--kw-removed)" },

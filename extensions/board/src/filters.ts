@@ -1,17 +1,22 @@
-/** Above the table: how many of each verdict (click to see only those), the island, a search, and the lineage as a tree. */
+/** Above the table: which verdicts and islands are shown, a search, the lineage as a tree, and how it stands in a few words. */
 
-import { button, h, put } from "./dom";
+import { button, h, put, say } from "./dom";
 import { WORDS } from "./glossary";
 import type { View } from "./order";
 import type { Store } from "./store";
-import { ORDER, VERDICTS, icon } from "./verdicts";
+import { ORDER, VERDICTS } from "./verdicts";
+import type { AnyVerdict, Tone } from "./verdicts";
+
+/** Options can't hold drawings, so verdicts are marked by a character too. */
+const MARKS: Record<Tone, string> = { good: "✓", fair: "≈", bad: "✗", none: "–" };
 
 export class Filters {
-  readonly element = h("div", { class: "kw-filters" });
-  private readonly chips = h("div", { class: "kw-chips", role: "group", "aria-label": "Filter by verdict" });
+  readonly element = h("div", { class: "kw-filters", role: "group", "aria-label": "Filter the variants" });
+  private readonly verdicts = h("select", { class: "kw-select", "aria-label": "Filter by verdict", title: WORDS.verdict });
   private readonly islands = h("select", { class: "kw-select", "aria-label": "Filter by island", title: WORDS.island });
-  private readonly search = h("input", { class: "kw-input kw-search", type: "search", placeholder: "Find", "aria-label": "Find in id, plan, reason" });
+  private readonly search = h("input", { class: "kw-input kw-search", type: "search", placeholder: "Find", "aria-label": "Find in id, plan and reason" });
   private readonly tree: HTMLButtonElement;
+  private readonly status = h("span", { class: "kw-count", role: "status" });
   private drawn = "";
 
   constructor(
@@ -24,44 +29,45 @@ export class Filters {
       this.view.down = false;
       this.changed();
     });
-    this.islands.addEventListener("change", () => {
+    const apply = (): void => {
+      this.view.verdict = this.verdicts.value;
       this.view.island = this.islands.value;
-      this.changed();
-    });
-    this.search.addEventListener("input", () => {
       this.view.text = this.search.value;
       this.changed();
-    });
-    this.element.append(this.chips, this.islands, this.search, this.tree);
+    };
+    for (const element of [this.verdicts, this.islands]) element.addEventListener("change", apply);
+    this.search.addEventListener("input", apply);
+    this.element.append(this.verdicts, this.islands, this.search, this.tree, this.status);
   }
 
-  draw(): void {
+  /** `shown` rows pass the filters. */
+  draw(shown: number): void {
     this.tree.setAttribute("aria-pressed", String(this.view.key === "tree"));
-    const counts = new Map<string, number>();
+    this.element.hidden = this.store.rows.size === 0;
+    const counts = new Map<AnyVerdict, number>();
     for (const row of this.store.rows.values()) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
     const islands = this.store.header?.islands.map((island) => island.name) ?? [];
-    const state = JSON.stringify([...counts, this.view.verdict, this.view.island, islands]);
+    const state = JSON.stringify([...counts, this.view, islands, shown]);
     if (state === this.drawn) return;
     this.drawn = state;
-    const held = this.chips.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset["verdict"] : undefined;
     put(
-      this.chips,
-      this.chip("", "All", this.store.rows.size),
-      ...ORDER.filter((verdict) => counts.has(verdict)).map((verdict) => this.chip(verdict, VERDICTS[verdict].word, counts.get(verdict) ?? 0)),
+      this.verdicts,
+      h("option", { value: "" }, `All verdicts (${this.store.rows.size})`),
+      ...ORDER.filter((verdict) => counts.has(verdict) || verdict === this.view.verdict).map((verdict) =>
+        h("option", { value: verdict }, `${MARKS[VERDICTS[verdict].tone]} ${VERDICTS[verdict].word} (${counts.get(verdict) ?? 0})`),
+      ),
     );
-    if (held !== undefined) this.chips.querySelector<HTMLElement>(`[data-verdict="${held}"]`)?.focus();
-    put(this.islands, h("option", { value: "" }, "All islands"), ...islands.map((name) => h("option", { value: name, selected: name === this.view.island }, name)));
+    this.verdicts.value = this.view.verdict;
+    put(this.islands, h("option", { value: "" }, "All islands"), ...islands.map((name) => h("option", { value: name }, name)));
+    this.islands.value = this.view.island;
     this.islands.hidden = islands.length < 2;
+    const filtered = shown !== this.store.rows.size;
+    say(this.status, filtered ? `${shown} of ${this.store.rows.size}` : summary(counts));
   }
+}
 
-  private chip(verdict: string, label: string, count: number): HTMLElement {
-    const pressed = this.view.verdict === verdict;
-    const chip = button("", verdict === "" ? "Show every verdict." : VERDICTS[verdict as keyof typeof VERDICTS].means, () => {
-      this.view.verdict = pressed ? "" : verdict;
-      this.changed();
-    }, { class: "kw-button kw-filter", "aria-pressed": pressed, "data-verdict": verdict });
-    const tone = verdict === "" ? "none" : VERDICTS[verdict as keyof typeof VERDICTS].tone;
-    put(chip, verdict !== "" && h("span", { class: `kw-verdict kw-${tone}` }, icon(verdict as keyof typeof VERDICTS)), `${label} `, h("b", {}, String(count)));
-    return chip;
-  }
+function summary(counts: Map<AnyVerdict, number>): string {
+  const tones: Record<Tone, number> = { good: 0, fair: 0, bad: 0, none: 0 };
+  for (const [verdict, count] of counts) tones[VERDICTS[verdict].tone] += count;
+  return [`${tones.good} right`, tones.bad && `${tones.bad} failed`].filter(Boolean).join(", ");
 }

@@ -29,6 +29,11 @@ export function time(us: number | null | undefined): string {
   return `${figure(us)} µs`;
 }
 
+/** A round time, such as one on an axis: no zeros behind the point. */
+export function tick(us: number): string {
+  return time(us).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+}
+
 export function interval(low: number, high: number): string {
   return `${figure(low)} – ${time(high)}`;
 }
@@ -70,9 +75,13 @@ export function count(value: number): string {
 }
 
 export function duration(seconds: number): string {
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  if (seconds < 60) return `${seconds < 10 && seconds > 0 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 3600) return two(Math.floor(seconds / 60), "min", Math.floor(seconds % 60), "s");
+  return two(Math.floor(seconds / 3600), "h", Math.floor((seconds % 3600) / 60), "min");
+}
+
+function two(large: number, unit: string, small: number, part: string): string {
+  return small ? `${large} ${unit} ${small} ${part}` : `${large} ${unit}`;
 }
 
 export function dtype(name: string): string {

@@ -57,7 +57,7 @@ export function mountHeader(parent: Element, store: Store, signal: AbortSignal):
     showBaseline(eager, header.eager);
     showBaseline(compile, header.compile);
     if (header.floor_us !== null) floor.set(format.time(header.floor_us), work(header), false);
-    else floor.set("–", "known once the judge is ready", false);
+    else floor.set("–", "soon", false);
     showBest(best, header);
     showBudget(budget, header.budget, header.spent);
     put(notes, ...header.notes.map((note) => h("li", {}, note)));
@@ -100,7 +100,7 @@ function tile(label: string, word: Word, extra = ""): Tile {
 function showBaseline(target: Tile, baseline: Baseline | null): void {
   const timing = baseline?.timing;
   if (!timing) {
-    target.set("–", baseline?.reason || "known once the judge is ready", false);
+    target.set("–", baseline?.reason || "soon", false);
   } else if (timing.modelled) {
     target.set(format.time(timing.median_us), baseline?.reason || "the op as it is", true);
   } else {
@@ -111,7 +111,7 @@ function showBaseline(target: Tile, baseline: Baseline | null): void {
 function showBest(target: Tile, header: Header): void {
   const best = header.best;
   if (!best) {
-    target.set("none yet", header.evaluations ? "no variant is right so far" : "press Step to judge a first variant", false);
+    target.set("none yet", nothing(header), false);
     return;
   }
   const share = header.floor_us ? header.floor_us / best.time_us : undefined;
@@ -125,6 +125,12 @@ function showBest(target: Tile, header: Header): void {
     const range = best.modelled ? "" : ` · ${format.interval(best.low_us, best.high_us)}`;
     target.set(format.time(best.time_us), `${best.id}${range}${floor}`, best.modelled, share);
   }
+}
+
+function nothing(header: Header): string {
+  if (header.evaluations) return "no variant is right so far";
+  if (header.state === "preparing") return "the judge is getting ready";
+  return header.state === "waiting" ? "press Step to judge a first variant" : "nothing judged yet";
 }
 
 function showBudget(target: Tile, budget: Budget, spent: Budget): void {

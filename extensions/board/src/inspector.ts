@@ -16,7 +16,7 @@ import { whyTab } from "./tabs/why";
 import { VERDICTS, icon } from "./verdicts";
 
 /** Draws a tab for a variant; the signal ends when another is drawn. */
-export type Tab = (panel: HTMLElement, detail: Detail, store: Store, signal: AbortSignal) => void;
+export type Tab = (panel: HTMLElement, detail: Detail & { row: Row }, store: Store, signal: AbortSignal) => void;
 
 let inspectors = 0;
 
@@ -64,7 +64,7 @@ export class Inspector {
     const answer = (text: string, level: "info" | "error"): void => this.report(text, level);
     this.buttons = {
       accept: button("Accept", "", () => this.start("below"), { class: "kw-button kw-primary", "data-verb": "accept" }),
-      replace: button("Accept, replacing the cell", "", () => this.start("replace"), { "data-verb": "replace" }),
+      replace: button("Replace cell", "", () => this.start("replace"), { "data-verb": "replace" }),
       branch: button("Branch from here", WORDS.branch, () => act(store, "branch", store.selected, answer), { "data-verb": "branch" }),
       pin: button("Pin", WORDS.pin, () => act(store, "pin", store.selected, answer), { "data-verb": "pin" }),
       ban: button("Ban idea", WORDS.ban, () => this.askBan(), { "data-verb": "ban" }),
@@ -110,7 +110,7 @@ export class Inspector {
     this.panel.setAttribute("aria-labelledby", `${this.prefix}-${this.current}`);
     this.verbs.hidden = !row;
     if (!row) {
-      this.blank(this.store.rows.size ? "Select a variant in the table or on the chart to see its code, its verdict and why it is as fast as it is." : "Here you will read a variant's code, how it differs from its parent, and why it is as fast as it is. There is none yet: press Step.");
+      this.blank(this.store.rows.size ? "Select a variant in the table or on the chart to see its code, its verdict and why it is as fast as it is." : "Here you will read a variant's code, how it differs from its parent, and why it is as fast as it is. There is none yet.");
       return;
     }
     this.renderHead(row);
@@ -130,7 +130,7 @@ export class Inspector {
     this.life.abort();
     this.life = new AbortController();
     put(this.panel);
-    this.tabs.get(this.current)?.tab(this.panel, detail, this.store, this.life.signal);
+    this.tabs.get(this.current)?.tab(this.panel, { ...detail, row }, this.store, this.life.signal);
   }
 
   private blank(text: string, row?: Row): void {
@@ -153,7 +153,6 @@ export class Inspector {
       row.judged_by !== "" && h("span", { class: "kw-dim", title: WORDS.judged }, `by ${row.judged_by}`),
       h("span", { class: "kw-gap" }),
       row.island !== "" && h("span", { class: "kw-dim kw-nowrap", title: WORDS.island }, glyph(this.store.island(row.island)), ` ${row.island}`),
-      row.proposer !== "" && h("span", { class: "kw-dim", title: WORDS.proposer }, row.proposer),
       ...row.parents.map((id) => button(`from ${id}`, `Select ${id}`, () => this.store.choose(id), { class: "kw-link" })),
     );
   }
@@ -166,11 +165,12 @@ export class Inspector {
     enable(this.buttons.accept, passes, why || (row.verdict === "lower_precision" ? `${below} It has lower precision: you are consenting to that.` : below));
     this.buttons.accept.textContent = row.verdict === "lower_precision" ? "Accept lower precision" : "Accept";
     const cannot = why || replaceable(this.store);
-    enable(this.buttons.replace, cannot === "", cannot || "The same, but into this run's own cell, if nobody has changed it meanwhile.");
+    enable(this.buttons.replace, cannot === "", cannot || "Accepts it into this run's own cell, if nobody has changed that meanwhile. Nothing is run.");
     const over = header?.live === false ? header.live_reason : header?.state === "ended" ? "The run has ended." : "";
     enable(this.buttons.branch, over === "", over || WORDS.branch);
-    enable(this.buttons.pin, over === "" && !row.pinned, over || (row.pinned ? "It is pinned." : WORDS.pin));
-    this.buttons.pin.textContent = row.pinned ? "Pinned" : "Pin";
+    const pinned = header?.pinned === row.id;
+    enable(this.buttons.pin, over === "" && !pinned, over || (pinned ? "It is pinned." : WORDS.pin));
+    this.buttons.pin.textContent = pinned ? "Pinned" : "Pin";
     enable(this.buttons.ban, over === "", over || WORDS.ban);
   }
 

@@ -9,6 +9,7 @@ import type { Model } from "./model";
 import { Store } from "./store";
 import styles from "./styles.css";
 import { Table } from "./table";
+import { words } from "./words";
 
 interface Props {
   model: Model;
@@ -29,6 +30,7 @@ function render({ model, el }: Props): () => void {
     head,
     controls,
     h("div", { class: "kw-body" }, h("div", { class: "kw-left" }, chart, table), inspector),
+    words(),
   );
   const root = h("div", { class: "kw-root" }, h("style", {}, styles), board);
   keepKeys(root);
@@ -38,6 +40,7 @@ function render({ model, el }: Props): () => void {
   new Chart(chart, store, life.signal);
   const inspect = new Inspector(inspector, store, life.signal);
   new Table(table, store, () => inspect.focus(), life.signal);
+  store.on("run", life.signal, () => board.classList.toggle("kw-nothing", store.rows.size === 0));
   return () => life.abort();
 }
 

@@ -28,7 +28,8 @@ export function timeBreakdown(evaluation: Evaluation, header: Header | null): HT
   const compile = header?.compile?.timing;
   if (compile && compile.modelled === timing.modelled) parts.push({ label: "torch.compile", us: compile.median_us, kind: "base", title: WORDS.compile });
   if (eager && eager.modelled === timing.modelled) parts.push({ label: "eager", us: eager.median_us, kind: "base", title: WORDS.eager });
-  const widest = Math.max(...parts.map((part) => part.us));
+  // Baselines are often ten times slower; on their scale nothing else could be read, so they may run out of the picture.
+  const widest = Math.max(...parts.filter((part) => part.kind !== "base").map((part) => part.us)) * 1.35;
   return [
     h("h4", { class: "kw-h" }, "Where the time goes", timing.modelled && h("span", { class: "kw-modelled", title: WORDS.modelled }, "modelled")),
     h("p", {}, sentence(evaluation, header)),
@@ -38,7 +39,7 @@ export function timeBreakdown(evaluation: Evaluation, header: Header | null): HT
       h("tbody", {}, ...parts.map((part) =>
         h("tr", { class: `kw-bars-${part.kind}`, title: part.title },
           h("th", { scope: "row" }, part.label),
-          h("td", {}, h("span", { class: "kw-bar" }, h("span", { class: "kw-bar-fill", style: `width:${(part.us / widest) * 100}%` }))),
+          h("td", {}, h("span", { class: "kw-bar" }, h("span", { class: `kw-bar-fill${part.us > widest ? " kw-beyond" : ""}`, style: `width:${Math.min(1, part.us / widest) * 100}%` }))),
           h("td", { class: "kw-num" }, format.time(part.us)),
         ),
       )),

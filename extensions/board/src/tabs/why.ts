@@ -1,6 +1,6 @@
 /** Why a variant came out as it did: verdict, witness, diagnosis, where its time goes, what it takes, every point tried. */
 
-import type { Detail, Diagnosis, Evaluation, Witness } from "../../../protocol";
+import type { Detail, Diagnosis, Evaluation, Row, Witness } from "../../../protocol";
 import { h, missing } from "../dom";
 import * as format from "../format";
 import { WORDS } from "../glossary";
@@ -29,7 +29,7 @@ export const whyTab: Tab = (panel, detail, store) => {
   );
 };
 
-function evaluationOf(detail: Detail): Evaluation | undefined {
+function evaluationOf(detail: Detail & { row: Row }): Evaluation | undefined {
   return detail.evaluations.find((evaluation) => evaluation.id === detail.row.evaluation) ?? detail.evaluations.at(-1);
 }
 
@@ -80,7 +80,7 @@ function diagnosed(diagnosis: Diagnosis): HTMLElement[] {
 
 function origin(detail: Detail): HTMLElement[] {
   const { candidate, brief } = detail;
-  const rows: [string, string][] = [["plan", candidate.plan], ["asked for", brief.directive]];
+  const rows: [string, string][] = [["proposer", candidate.proposer], ["plan", candidate.plan], ["asked for", brief.directive]];
   if (Object.keys(candidate.recipe).length) rows.push(["recipe", format.parameters(candidate.recipe)]);
   if (candidate.cites.length) rows.push(["cites", candidate.cites.join(", ")]);
   if (detail.children.length) rows.push(["children", detail.children.join(", ")]);
