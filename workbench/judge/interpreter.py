@@ -2,7 +2,7 @@
 
 `mend` is called once in a worker whose environment has ``TRITON_INTERPRET=1``, before the candidate is loaded; it can't be undone. After it
 
-- kernels mean on numpy what they mean on the GPU (`mended`, `rewrite`, `numerics`, `libdevice`),
+- kernels mean on numpy what they mean on the GPU (`_mended`, `rewrite`, `numerics`, `libdevice`),
 - every access is checked against the tensors that the launch was given (`memory`): `OutOfBoundsError`,
 - ``@triton.autotune`` takes its first configuration, and honest launchers find the GPU that they ask for (`pretend`),
 - what can't be interpreted raises `InterpreterUnsupported`.
@@ -12,6 +12,7 @@ TF32 is invisible here: products of float32 are float32's.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +25,10 @@ from triton.runtime import interpreter
 from triton.runtime.autotuner import Autotuner
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from workbench.judge import mended, rewrite
+from workbench.judge import _mended as mended
+from workbench.judge import rewrite
+from workbench.judge._mended import Now
 from workbench.judge.memory import Memory
-from workbench.judge.mended import Now
 from workbench.judge.pretend import Pretend
 from workbench.judge.unsupported import InterpreterUnsupported, OutOfBoundsError
 from workbench.target import TARGETS, Target
@@ -65,6 +67,8 @@ def _mend_builder() -> None:
     builder.create_select = lambda self, cond, lhs, rhs: mended.ternary_op(self, cond, lhs, rhs, np.where)
     for name in mended.REARRANGING:
         setattr(builder, name, mended.keep_origin(getattr(builder, name)))
+    for dtype in (tl.bfloat16, tl.float8e5, tl.float8e4nv, tl.float8e4b8, tl.float8e5b16):
+        setattr(builder, f"get_{dtype.name}", mended.scalar_of(dtype))
     builder.__getattr__ = mended.missing
     for handle in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
         handle.materialize_pointers = mended.keep_base_origin(handle.materialize_pointers)
@@ -89,6 +93,7 @@ def _mend_language() -> None:
     visible: Any = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
     interpreter._patch_lang(visible)
     _patch_libdevice()
+    tl.dot_scaled = tl.core.dot_scaled = _unsupported("dot_scaled")
     # Names that a candidate imported by ``from triton.language import load`` are the unpatched ones: see `_bind`.
     _state["imported"] = {key: getattr(module, name) for key, (module, name) in before.items() if id(getattr(module, name)) != key}
     _state["kept"] = before  # ids stay valid while the objects live
@@ -116,7 +121,7 @@ def _patch_libdevice() -> None:
 
 def _unsupported(name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        raise InterpreterUnsupported(f"the library function {name} can't be interpreted")
+        raise InterpreterUnsupported(f"{name} can't be interpreted")
 
     return call
 
@@ -125,9 +130,16 @@ def _mend_launches() -> None:
     function = interpreter.InterpretedFunction
     function.run = _run
     function.__call__ = _call_device_function
-    interpreter.FunctionRewriter.ast_transformer = rewrite.Transformer()
+    interpreter.FunctionRewriter._transform_ast = _transform
     interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
     Autotuner.run = _first_config
+
+
+def _transform(self: Any, source: str) -> ast.AST:
+    tree: ast.AST = rewrite.Transformer(self.fn.__globals__).visit(ast.parse(source))
+    ast.fix_missing_locations(tree)
+    ast.increment_lineno(tree, self.def_file_lineno - 1)
+    return tree
 
 
 def _compile_and_exec(self: Any, tree: Any) -> Any:
@@ -196,7 +208,9 @@ class Launch:
             made.handle.base.origin = self.memory.add(name, value.base)
             return made
         if hasattr(value, "data_ptr"):
-            return mended.as_argument(value, self.memory.add(name, getattr(value, "base", value) if not hasattr(value, "untyped_storage") else value))
+            return mended.as_argument(
+                value, self.memory.add(name, getattr(value, "base", value) if not hasattr(value, "untyped_storage") else value)
+            )
         return mended.as_argument(value, None)
 
     @property

@@ -22,7 +22,8 @@ Function = Callable[..., np.ndarray]
 def _torch(function: Callable[..., torch.Tensor]) -> Function:
     def call(*args: np.ndarray) -> np.ndarray:
         with torch._C.DisableTorchFunction():
-            return function(*(torch.from_numpy(np.array(arg, copy=True)) for arg in args)).numpy()
+            made: np.ndarray = function(*(torch.from_numpy(np.array(arg, copy=True)) for arg in args)).numpy()
+            return made
 
     return call
 
@@ -42,8 +43,9 @@ def _bits(unsigned: Callable[[int], int], width: Callable[[np.ndarray], int]) ->
 
 _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in (
-        "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p floor ceil trunc rint fmod hypot copysign nextafter cbrt ldexp sqrt"
-    ).split()},
+        "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "floor", "ceil", "trunc",
+        "rint", "fmod", "hypot", "copysign", "nextafter", "cbrt", "ldexp", "sqrt",
+    )},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
     "abs": np.abs, "fabs": np.abs, "llabs": np.abs, "pow": np.power, "powi": lambda x, n: np.power(x, n.astype(x.dtype)),
     "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), np.nan, np.maximum(x - y, 0)).astype(x.dtype),
@@ -99,7 +101,13 @@ def find(symbol: str) -> Function:
         return lambda x: (step(x) if np.issubdtype(kind, np.integer) and x.dtype.kind == "f" else x).astype(kind)
     name = re.sub(r"^fma(f?)_r[nzdu]$", "fma", name)
     # Single precision has an f at the end, double a d in the predicates, long long an ll.
-    tries = (name, name.removesuffix("f"), name.removesuffix("d"), name.removesuffix("ll"), {"pown": "powi", "finitef": "isfinite"}.get(name, ""))
+    tries = (
+        name,
+        name.removesuffix("f"),
+        name.removesuffix("d"),
+        name.removesuffix("ll"),
+        {"pown": "powi", "finitef": "isfinite"}.get(name, ""),
+    )
     for tried in tries:
         if tried in _FUNCTIONS:
             return _FUNCTIONS[tried]

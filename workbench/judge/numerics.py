@@ -38,7 +38,8 @@ def decode(data: np.ndarray, dtype: Any) -> np.ndarray:
         return (data.astype(np.uint32) << 16).view(np.float32)
     if name in _FLOAT8 and data.dtype == np.uint8:
         bits = torch.from_numpy(np.array(data, copy=True)).view(_FLOAT8[name])
-        return bits.to(torch.float32).numpy()
+        values: np.ndarray = bits.to(torch.float32).numpy()
+        return values
     if name == "fp8e4b15":
         raise InterpreterUnsupported("fp8e4b15 has no conversion on the CPU")
     return data
@@ -53,7 +54,8 @@ def encode(values: np.ndarray, dtype: Any) -> np.ndarray:
         kind = _FLOAT8[name]
         limit = torch.finfo(kind).max
         numbers = torch.from_numpy(np.array(values, dtype=np.float32, copy=True))
-        return numbers.clamp(-limit, limit).to(kind).view(torch.uint8).numpy()
+        packed: np.ndarray = numbers.clamp(-limit, limit).to(kind).view(torch.uint8).numpy()
+        return packed
     if name == "fp8e4b15":
         raise InterpreterUnsupported("fp8e4b15 has no conversion on the CPU")
     wanted = _PLAIN.get(name)
@@ -86,14 +88,16 @@ def truncate_bfloat16(values: np.ndarray) -> np.ndarray:
 def convert(data: np.ndarray, source: Any, target: Any) -> np.ndarray:
     """Data of one scalar type as data of another, with the value kept as far as the target can."""
     if target == tl.int1:
-        return decode(data, source) != 0
+        return np.asarray(decode(data, source) != 0)
     numbers = decode(data, source)
     if is_soft(target) and numbers.dtype.kind in "biu":
         numbers = numbers.astype(np.float64)
     if numbers.dtype.kind == "f" and target.is_int():
         # What the hardware does: NaN becomes 0 and all else saturates.
         info = np.iinfo(_PLAIN[target.name])
-        numbers = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf), float(info.min), float(info.max))
+        numbers = np.clip(
+            np.nan_to_num(numbers.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf), float(info.min), float(info.max)
+        )
         whole = np.trunc(numbers)
         return np.where(whole >= float(info.max), info.max, whole.astype(np.int64 if info.min < 0 else np.uint64)).astype(info.dtype)
     return encode(numbers, target)

@@ -26,15 +26,15 @@ from workbench.build.triton import gpu_target
 from workbench.target import Target
 
 _HONEST = ("torch", "triton", "workbench", "numpy")
-_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
-_IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+_DEVICE = torch.Tensor.device.__get__
+_IS_CUDA = torch.Tensor.is_cuda.__get__
 _CUDA = torch.Tensor.cuda
 _FACTORIES_ON_EMPTY = frozenset(
     {torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty, torch.Tensor.new_empty_strided}
 )
 
 
-class Pretend(TorchFunctionMode):
+class Pretend(TorchFunctionMode):  # type: ignore[misc]
     """Answers for `target` while it is entered, in this thread.
 
     Args:
@@ -99,13 +99,16 @@ def _fill_with_poison(tensor: torch.Tensor) -> None:
 
 def _asked_by_candidate() -> bool:
     """Whether the code two frames up (the one that touched the tensor) is the candidate's."""
-    name = sys._getframe(2).f_globals.get("__name__", "")
+    space = sys._getframe(2).f_globals
+    name: str = space.get("__name__", "")
+    if name == "__main__" and space.get("__spec__") is not None:  # python -m workbench…
+        name = space["__spec__"].name
     return name.partition(".")[0] not in _HONEST
 
 
 def _is_cuda(value: Any) -> bool:
     if isinstance(value, torch.device):
-        return value.type == "cuda"
+        return bool(value.type == "cuda")
     return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
 
 

@@ -10,8 +10,10 @@ from other threads, and kernels that are neither Triton's nor ATen's, are not se
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +27,7 @@ from triton.runtime.jit import JITFunction
 
 from workbench.build.triton import BuildError, Built, compile_launch
 from workbench.build.tune import candidate_line, load_candidate
-from workbench.judge.launches import DotUse, RecordedLaunch, Recording, RecordingError, launch_key
+from workbench.judge.launches import DotUse, ErrorKind, RecordedLaunch, Recording, RecordingError, launch_key
 from workbench.judge.pretend import Pretend
 from workbench.judge.untouched import Untouched, make_untouched
 from workbench.target import Target
@@ -69,12 +71,12 @@ def record(
     started = time.perf_counter()
     result: Any = None
     error: RecordingError | None = None
-    with Pretend(target), torch.no_grad():
+    with warnings.catch_warnings(), Pretend(target), torch.no_grad():
+        warnings.simplefilter("ignore")
         try:
             made = load_candidate(source, entry, parameters, directory=Path(directory))
         except Exception as raised:
-            line = candidate_line(raised, path)
-            return Recording(error=RecordingError("build", _message(raised), line), stage_ms={"load": _ms(started)})
+            return Recording(error=_load_error(raised, path), stage_ms={"load": _ms(started)})
         stage["load"] = _ms(started)
         started = time.perf_counter()
         with untouched, recorder.installed():
@@ -88,7 +90,7 @@ def record(
             except BuildError as raised:
                 error = RecordingError("build", raised.message, raised.line)
             except Exception as raised:
-                kind = "unsupported" if isinstance(raised, UNSUPPORTED) else "raised"
+                kind: ErrorKind = "unsupported" if isinstance(raised, UNSUPPORTED) else "raised"
                 error = RecordingError(kind, _message(raised), candidate_line(raised, path))
     stage["launch"] = _ms(started) - recorder.build_ms
     stage["build"] = recorder.build_ms
@@ -101,6 +103,12 @@ def record(
         stage_ms=stage,
         error=error or _odd_result(tensors, result),
     )
+
+
+def _load_error(raised: Exception, path: str) -> RecordingError:
+    if match := re.fullmatch(r"line (\d+): (.*)", str(raised)):  # said by `build.tune`
+        return RecordingError("build", match[2], int(match[1]))
+    return RecordingError("build", _message(raised), candidate_line(raised, path))
 
 
 def _odd_result(tensors: Sequence[torch.Tensor], result: Any) -> RecordingError | None:
@@ -179,7 +187,9 @@ class _Recorder:
         built: Built,
         spent: float,
     ) -> None:
-        constants = {name: value for name, value in bound.items() if signature[name] == "constexpr" and kernel.params[_at(kernel, name)].is_constexpr}
+        constants = {
+            name: value for name, value in bound.items() if signature[name] == "constexpr" and kernel.params[_at(kernel, name)].is_constexpr
+        }
         arguments = {name: value for name, value in bound.items() if name not in constants}
         name = launch_key(kernel.__name__, grid, arguments, constants)
         identity = (key, name)

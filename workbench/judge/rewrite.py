@@ -11,7 +11,7 @@ Where Python and Triton's language differ:
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import triton.language as tl
@@ -133,7 +133,14 @@ _CALLS = {"range": "__kw_range", "min": "__kw_min", "max": "__kw_max"}
 
 
 class Transformer(ast.NodeTransformer):
-    """The rewriting. One instance may serve many kernels."""
+    """The rewriting of one kernel.
+
+    Args:
+        shadowed: names that mean something else in the kernel's module, so that its ``max`` is not ours.
+    """
+
+    def __init__(self, shadowed: Container[str] = ()) -> None:
+        self.shadowed = shadowed
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
@@ -170,7 +177,7 @@ class Transformer(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        if isinstance(node.func, ast.Name) and node.func.id in _CALLS and node.func.id not in self.shadowed:
             node.func = ast.Name(_CALLS[node.func.id], ast.Load())
         return node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class InterpreterUnsupported(Exception):  # noqa: N818 - it is no error of anyone
+class InterpreterUnsupported(Exception):
     """The interpreter has no such operation. The judge says `not_judged` with this reason, never `wrong` or `crashed`."""
 
     def __init__(self, reason: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,11 +23,19 @@ SMALL = 1 << 16
 """Elements up to which tensors have content and calls on them are computed."""
 
 _SILENT = frozenset(
-    "empty empty_like empty_strided new_empty new_empty_strided item _local_scalar_dense detach lift_fresh lift_fresh_copy "
-    "is_same_size sym_size sym_stride sym_numel size stride numel is_pinned resize_ set_ record_stream".split()
-)
-_FILLS = frozenset("zeros zeros_like new_zeros zero_ zero ones ones_like new_ones full full_like new_full fill_ fill arange eye".split())
-_COPIES = frozenset("clone copy_ copy _to_copy contiguous cat stack".split())
+    {
+        "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "item", "_local_scalar_dense", "detach", "lift_fresh",
+        "lift_fresh_copy", "is_same_size", "sym_size", "sym_stride", "sym_numel", "size", "stride", "numel", "is_pinned", "resize_", "set_",
+        "record_stream",
+    }
+)  # fmt: skip
+_FILLS = frozenset(
+    {
+        "zeros", "zeros_like", "new_zeros", "zero_", "zero", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "fill_",
+        "fill", "arange", "eye",
+    }
+)  # fmt: skip
+_COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "contiguous", "cat", "stack"})
 
 
 def make_untouched(specs: Sequence[InputSpec], seed: int = 0) -> list[Any]:
@@ -43,7 +51,7 @@ def make_untouched(specs: Sequence[InputSpec], seed: int = 0) -> list[Any]:
     return arguments
 
 
-class Untouched(TorchDispatchMode):
+class Untouched(TorchDispatchMode):  # type: ignore[misc]
     """Keeps large tensors untouched while it is entered, and lists the ATen calls that would be kernels on a GPU."""
 
     def __init__(self) -> None:
@@ -96,7 +104,7 @@ class Untouched(TorchDispatchMode):
         if not outputs:
             return
         base = name.rstrip("_") if name not in _FILLS | _COPIES else name
-        kind = "fill" if name in _FILLS else "copy" if name in _COPIES else "compute"
+        kind: Literal["compute", "copy", "fill"] = "fill" if name in _FILLS else "copy" if name in _COPIES else "compute"
         flops = sum(tensor.numel() for tensor in outputs) if kind == "compute" else 0
         counter = flop_registry.get(func._overloadpacket)
         if counter is not None:
@@ -124,7 +132,7 @@ def _is_view(func: Any) -> bool:
 
 def _nbytes(tensor: torch.Tensor) -> int:
     sizes = (size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
-    return math.prod(sizes) * tensor.element_size()
+    return int(math.prod(sizes) * tensor.element_size())
 
 
 def _on_meta(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """The interpreter's operations where Triton's own are wrong, missing or slow. `interpreter.mend` puts them in place.
 
-Each function here stands for a method of `triton.runtime.interpreter.InterpreterBuilder`, and is held against torch by a test. What was wrong:
+Each function here stands for a method of `triton.runtime.interpreter.InterpreterBuilder`, and is held against torch by a test. What was
+wrong:
 
 - bfloat16 and float8 are held as bits, and arithmetic, products, reductions and casts from integers worked on the bits,
 - float32 to bfloat16 truncated, and to float8 rounded without ties or carries,
@@ -133,7 +134,9 @@ def create_rsqrt(self: Any, arg: TensorHandle) -> TensorHandle:
     return unary_op(self, arg, libdevice.find("__nv_rsqrt"))
 
 
-def create_dot(self: Any, a: TensorHandle, b: TensorHandle, d: TensorHandle, input_precision: Any, max_num_imprecise_acc: Any) -> TensorHandle:
+def create_dot(
+    self: Any, a: TensorHandle, b: TensorHandle, d: TensorHandle, input_precision: Any, max_num_imprecise_acc: Any
+) -> TensorHandle:
     *batch, m, k = a.data.shape
     n = b.data.shape[-1]
     Now.watch.multiplied(m, n, k, int(np.prod(batch, dtype=np.int64)), a.dtype.scalar.name)
@@ -295,12 +298,16 @@ def _with_padding(self: Any, pointers: TensorHandle, mask: TensorHandle, padding
     return create_masked_load(self, pointers, mask, other, None, None, False)
 
 
-def create_tensor_pointer_load(self: Any, ptr: Any, boundary_check: Any, padding: Any, cache: Any, eviction: Any, is_volatile: Any) -> TensorHandle:
-    return _with_padding(self, *ptr.materialize_pointers(boundary_check), padding)
+def create_tensor_pointer_load(
+    self: Any, ptr: Any, boundary_check: Any, padding: Any, cache: Any, eviction: Any, is_volatile: Any
+) -> TensorHandle:
+    pointers, mask = ptr.materialize_pointers(boundary_check)
+    return _with_padding(self, pointers, mask, padding)
 
 
 def create_descriptor_load(self: Any, desc: Any, indices: Any, cache: Any, eviction: Any) -> TensorHandle:
-    return _with_padding(self, *desc.materialize_pointers(indices), desc.padding)
+    pointers, mask = desc.materialize_pointers(indices)
+    return _with_padding(self, pointers, mask, desc.padding)
 
 
 # The rest
@@ -314,7 +321,9 @@ def create_histogram(self: Any, data: TensorHandle, bins: int, mask: TensorHandl
     return TensorHandle(np.bincount(values[inside].astype(np.int64), minlength=bins).astype(np.int32), tl.int32)
 
 
-def create_extern_elementwise(self: Any, lib: str, path: str, symbol: str, args: list[TensorHandle], ret_type: Any, is_pure: bool) -> TensorHandle:
+def create_extern_elementwise(
+    self: Any, lib: str, path: str, symbol: str, args: list[TensorHandle], ret_type: Any, is_pure: bool
+) -> TensorHandle:
     function = libdevice.find(symbol)
     dtype = ret_type.scalar
     Now.watch.computed(args[0].data.size, 4.0)
@@ -323,6 +332,11 @@ def create_extern_elementwise(self: Any, lib: str, path: str, symbol: str, args:
 
 def create_inline_asm(self: Any, *args: Any, **kwargs: Any) -> TensorHandle:
     raise InterpreterUnsupported("inline assembly can't be interpreted")
+
+
+def scalar_of(dtype: Any) -> Callable[[Any, float], TensorHandle]:
+    """The builder's method that makes a constant of a soft type."""
+    return lambda self, value: TensorHandle(encode(np.array([value], np.float32), dtype), dtype)
 
 
 def missing(self: Any, name: str) -> Any:
@@ -372,7 +386,9 @@ def scan_generic(self: Any, inputs: Any) -> Any:
 
 def _combine(function: Any, left: list[np.ndarray], right: list[np.ndarray], types: list[Any]) -> list[np.ndarray]:
     def tensors(items: list[np.ndarray]) -> list[Any]:
-        return [tl.tensor(TensorHandle(item, dtype), tl.block_type(dtype, list(item.shape))) for item, dtype in zip(items, types, strict=True)]
+        return [
+            tl.tensor(TensorHandle(item, dtype), tl.block_type(dtype, list(item.shape))) for item, dtype in zip(items, types, strict=True)
+        ]
 
     result = function(*tensors(left), *tensors(right))
     made = result if isinstance(result, tuple) else (result,)
