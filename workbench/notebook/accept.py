@@ -1,0 +1,148 @@
+"""Accept: a variant becomes code of the person's own.
+
+Nothing that the search believed counts here. The variant is judged once more, in full, with new seeds, by a fresh judge in a fresh
+process; only what passes is written. What is written needs torch and triton alone (`cell.write_cell`), and carries the line by which
+`verify` can judge it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench._version import __version__
+from workbench.candidate import Evaluation, Evidence, Verdict
+from workbench.errors import AcceptRefusedError, MisuseError
+from workbench.events import AcceptedCandidate
+from workbench.notebook.cell import accepted_hash, source_hash, write_cell
+from workbench.notebook.static import Summary, time_text
+from workbench.notebook.verify import verify
+from workbench.notebook.views import find
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """An accepted kernel: the cell's text, and what it rests on."""
+
+    code: str
+    evidence: Evidence
+    place: str = ""
+
+    def __repr__(self) -> str:
+        evidence, evaluation = self.evidence, self.evidence.evaluation
+        where = f" into {self.place}" if self.place else ""
+        return f"{evidence.candidate} accepted{where}: {said(evaluation)}"
+
+
+def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str | Path | None = None, place: str = "") -> Accepted:
+    """Judges a variant once more and writes it as plain code.
+
+    Args:
+        evolution: the run.
+        candidate_id: of the variant, of one of its evaluations, or ``best``.
+        consent: take it although it computes in lower precision than the reference, or could not be judged on this machine.
+        to: a ``.py`` or ``.ipynb`` file to write, with its evidence beside it in ``<file>.evidence.json``.
+        place: where the caller will put the code, for the record.
+
+    Raises:
+        AcceptRefusedError: the second judging did not go well; the message has the verdict and its reason.
+        NoSuchCandidateError: the run has no such variant.
+    """
+    from workbench.fleet import judge_once
+    from workbench.notebook.files import check_place, write_file
+
+    if to is not None:
+        check_place(Path(to))
+    task = evolution.task
+    summary = Summary.of(evolution.events(0))
+    candidate, believed = find(evolution, candidate_id, summary)
+    if believed is None:
+        raise MisuseError(f"{candidate.id} was not judged yet: wait for it, then accept it")
+
+    prepared, evaluation = judge_once(task, candidate, believed.parameters, id=believed.id, mode="full")
+    refuse_unless_fit(evaluation, consent)
+
+    cell_source = summary.started.cell_source if summary.started is not None else ""
+    code = write_cell(task, candidate, evaluation.parameters, evaluation, evolution.id, cell_source=cell_source)
+    evidence = Evidence(
+        task=task.id,
+        run=evolution.id,
+        candidate=candidate.id,
+        source_sha=source_hash(candidate.source),
+        reference_sha=source_hash(task.reference),
+        accepted_source_sha=accepted_hash(code),
+        evaluation=evaluation,
+        guard={
+            "target": task.target,
+            "device": prepared.device,
+            "inputs": [[spec.name, spec.dtype, list(spec.shape)] for spec in task.inputs],
+        },
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        workbench=__version__,
+    )
+    if to is not None:
+        place = str(write_file(Path(to), code, task, evidence))
+    evolution.record(AcceptedCandidate(evidence, code, place))
+    return Accepted(code, evidence, place)
+
+
+def refuse_unless_fit(evaluation: Evaluation, consent: bool) -> None:
+    """What may be written: right variants; with the person's consent also lower precision, and what this machine can't judge.
+
+    Raises:
+        AcceptRefusedError: names the verdict, the reason and, where consent would help, how to give it.
+    """
+    verdict, why = evaluation.verdict, f": {evaluation.reason}" if evaluation.reason else ""
+    if verdict is Verdict.RIGHT:
+        return
+    if verdict in (Verdict.LOWER_PRECISION, Verdict.NOT_JUDGED):
+        if consent:
+            return
+        raise AcceptRefusedError(f"{evaluation.candidate} is {_words(verdict)}{why}; take it all the same with consent=True (--consent)")
+    raise AcceptRefusedError(f"{evaluation.candidate} did not pass the second judging, it is {_words(verdict)}{why}")
+
+
+def make_accept(evolution: Any) -> Callable[..., Mapping[str, Any]]:
+    """What the board's Accept button calls: ``(candidate, place, consent=False)`` to the code and where it may go.
+
+    The answer has ``code``, ``cell`` (the run's cell), ``expected_hash`` (SHA-256 of the source that this cell must still have),
+    ``message`` and ``provenance`` (for the new cell's metadata).
+    """
+
+    def accept_from_board(candidate: str, place: str, consent: bool = False) -> dict[str, Any]:
+        where = "this run's cell" if place == "replace" else "a cell below"
+        accepted = accept(evolution, candidate, consent=consent, place=where)
+        evidence = accepted.evidence
+        started = Summary.of(evolution.events(0)).started
+        cell_source = started.cell_source if started is not None else ""
+        return {
+            "code": accepted.code,
+            "cell": started.cell if started is not None else "",
+            "expected_hash": hashlib.sha256(cell_source.encode()).hexdigest() if cell_source else "",
+            "message": f"{evidence.candidate}: {said(evidence.evaluation)}",
+            "provenance": {
+                "run": evidence.run,
+                "candidate": evidence.candidate,
+                "verdict": evidence.evaluation.verdict.value,
+                "accepted_sha256": evidence.accepted_source_sha,
+            },
+        }
+
+    return accept_from_board
+
+
+def said(evaluation: Evaluation) -> str:
+    """Verdict, judge and time in one line."""
+    judge = f" (judged by {evaluation.judged_by})" if evaluation.judged_by else ""
+    return f"{_words(evaluation.verdict)}{judge}, {time_text(evaluation)}"
+
+
+def _words(verdict: Verdict) -> str:
+    return verdict.value.replace("_", " ")
+
+
+__all__ = ["Accepted", "accept", "make_accept", "refuse_unless_fit", "said", "verify", "write_cell"]

@@ -1,0 +1,164 @@
+"""What people call: `evolve` and `open`. The magics are these two with other spelling."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import MisuseError, NoSuchRunError
+from workbench.notebook.session import SESSION, open_store
+
+PROPOSERS = ("experts",)
+"""Who can write candidates by name."""
+
+
+def evolve(
+    op: Any,
+    *inputs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    auto: bool = False,
+    wait: bool = False,
+    proposer: str = "experts",
+    target: str | None = None,
+    precision: str = "match",
+    name: str | None = None,
+    store: Any = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> Any:
+    """Starts a search for a faster kernel of `op` and returns at once.
+
+    >>> run = workbench.evolve(torch.softmax, x, -1, steps=12, auto=True)   # doctest: +SKIP
+    >>> run.wait().best                                                     # doctest: +SKIP
+
+    Args:
+        op: a function, or an `nn.Module`, which is taken with its parameters.
+        inputs: what to call it with, in order; `kwargs` are its keyword arguments.
+        steps: evaluations at most; `seconds`: wall time at most.
+        auto: run on by itself; else it judges one variant and waits for ``.step()``.
+        wait: block until the run has ended (implies `auto`); an interrupt pauses it.
+        target: such as ``cuda:80``; the GPU that is here, else ``cuda:90``.
+        precision: ``match`` the reference, or allow ``tf32`` or ``half``.
+        store: where events are kept: a folder, a URL, or a store; ``.workbench/`` beside the notebook by default.
+        seed: of the search.
+        device: where candidates run: ``auto``, ``cuda`` or ``cpu``.
+
+    Returns:
+        The `Evolution`.
+
+    Raises:
+        CaptureError: the op can't become a Task; one line that says why.
+    """
+    from workbench.capture import capture_call
+
+    check_proposer(proposer)
+    captured = capture_call(op, inputs, dict(kwargs or {}), name=name, target=target, precision=precision)  # type: ignore[arg-type]
+    evolution = begin(
+        captured, steps=steps, seconds=seconds, auto=auto or wait, store=store, seed=seed, device=device, cell_source=_source_of(op)
+    )
+    return evolution.wait() if wait else evolution
+
+
+def open(run: str | None = None, *, store: Any = None) -> Any:
+    """A run from the store, rebuilt; the latest if none is named. ``.resume()`` goes on where it ended.
+
+    Args:
+        run: its id, the beginning of its id, or the id of a run of this kernel.
+
+    Raises:
+        NoSuchRunError: names the runs that there are.
+    """
+    if run is not None and run in SESSION.runs:
+        SESSION.current_id = run
+        return SESSION.runs[run]
+    from workbench import evolution
+
+    kept = open_store(store)
+    runs = kept.runs()
+    if not runs:
+        raise NoSuchRunError(f"{kept.place} holds no runs yet: start one with %%evolve_kernel or workbench.evolve")
+    if run is None:
+        found = runs[0].id
+    else:
+        try:
+            found = kept.run(run).id
+        except NoSuchRunError as error:
+            some = ", ".join(summary.id for summary in runs[:5]) + (", …" if len(runs) > 5 else "")
+            raise NoSuchRunError(f"{error}; there is {some}" if some not in str(error) else str(error)) from None
+    if found in SESSION.runs:
+        SESSION.current_id = found
+        return SESSION.runs[found]
+    opened = evolution.open_run(kept, found)
+    SESSION.add(opened)
+    _watch_displays(opened)
+    return opened
+
+
+def begin(
+    captured: Any,
+    *,
+    steps: int | None,
+    seconds: float | None,
+    auto: bool,
+    store: Any = None,
+    seed: int = 0,
+    device: str = "auto",
+    cell: str = "",
+    cell_source: str = "",
+) -> Any:
+    """Starts the run of a captured op. An earlier run of the same cell is stopped, and its elites are judged again first."""
+    from workbench import evolution
+    from workbench.brief import Budget
+
+    if steps is not None and steps < 1:
+        raise MisuseError(f"steps is {steps}: give at least 1")
+    if seconds is not None and seconds <= 0:
+        raise MisuseError(f"seconds is {seconds}: give more than 0")
+    started = evolution.start(
+        captured,
+        budget=Budget(evaluations=steps, seconds=seconds),
+        store=open_store(store),
+        seed=seed,
+        device=device,
+        auto=auto,
+        cell=cell,
+        cell_source=cell_source,
+    )
+    SESSION.add(started)
+    _watch_displays(started)
+    return started
+
+
+def check_proposer(proposer: str) -> None:
+    """Refuses a proposer that is not there.
+
+    Raises:
+        MisuseError: one line that names those that are.
+    """
+    if proposer not in PROPOSERS:
+        raise MisuseError(f"no proposer {proposer!r}: there is {', '.join(PROPOSERS)} (language models come later)")
+
+
+def _source_of(op: Any) -> str:
+    """The op's own text, for the diff against it; empty where it has none."""
+    try:
+        text = textwrap.dedent(inspect.getsource(inspect.unwrap(op) if callable(op) else op))
+        ast.parse(text)
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return ""
+    return text
+
+
+def _watch_displays(evolution: Any) -> None:
+    """In a notebook, an Evolution shows itself as its static output and its board."""
+    import sys
+
+    if "IPython" in sys.modules:
+        from workbench.notebook.display import register
+
+        register(type(evolution))
