@@ -195,6 +195,9 @@ export interface RunStarted {
   cell: string;
   cell_source: string;
   elites_of: string;
+  elites: Candidate[];
+  experts: string[];
+  device: string;
 }
 
 export interface Prepared {
@@ -203,6 +206,7 @@ export interface Prepared {
   device: string;
   environment: Environment;
   notes: string[];
+  degenerate: string;
 }
 
 export interface Asked {
@@ -267,26 +271,22 @@ export interface Ended {
 
 // ---- the board: what Python shows ---------------------------------------------------------------------------------------------
 
-/** One line of the table: one candidate with its best evaluation, or its last one where none is right. */
+/** One line of the table: one candidate with its best evaluation, or its first one where none is right. */
 export interface Row {
   id: string;
   backend: string;
   kind: string;
   verdict: Verdict | "proposed";
   reason: string;
-  evaluation: string;
   evaluations: number;
   judged_by: string;
-  mode: string;
   time_us: number | null;
   low_us: number | null;
   high_us: number | null;
   modelled: boolean;
   speedup: number | null;
   against: string;
-  headroom: number | null;
   diagnosis: string;
-  limiter: string;
   island: string;
   proposer: string;
   plan: string;
@@ -306,7 +306,6 @@ export interface Tensor {
 
 export interface Best {
   id: string;
-  evaluation: string;
   time_us: number;
   low_us: number;
   high_us: number;
@@ -342,7 +341,6 @@ export interface Header {
   candidates: number;
   cell: string;
   live: boolean;
-  live_reason: string;
   notes: string[];
   started_at: number;
 }
@@ -373,6 +371,8 @@ export interface Detail {
   diagnoses: Record<string, Diagnosis>;
   brief: { id: string; kind: string; directive: string; island: string; expert: Json; hints: string[]; bans: string[] };
   children: string[];
+  /** Id of the evaluation that stands for the variant; empty while it is being judged. */
+  shown: string;
 }
 
 // ---- messages from Python ----------------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ class RecordedRun:
         first = stamped[0].event
         assert isinstance(first, RunStarted)
         self.id, self.task, self.cell_source = stamped[0].run, first.task, first.cell_source
-        self.live = live
-        self.live_reason = "" if live else "This run is read from the store; no judge is running. Resume starts one and goes on."
+        self.alive = live
         self.asked: list[tuple[str, ...]] = []
         self._view = View()
         self._briefs: dict[str, Any] = {}

@@ -18,9 +18,9 @@ def perform(run: Run, verb: str, argument: str = "", option: str = "") -> str:
         WorkbenchError: the run can't do it now, or there is no such verb.
     """
     try:
-        act = _VERBS[verb]
+        act = VERBS[verb]
     except KeyError:
-        raise MisuseError(f"the board knows no verb {verb!r}: it has {', '.join(_VERBS)}") from None
+        raise MisuseError(f"the board knows no verb {verb!r}: it has {', '.join(VERBS)}") from None
     return act(run, argument, option)
 
 
@@ -79,7 +79,7 @@ def _submit(run: Run, source: str, backend: str) -> str:
     return "Submitted: the judge takes it next."
 
 
-_VERBS: Mapping[str, Act] = {
+VERBS: Mapping[str, Act] = {
     "step": _step, "auto": _auto, "pause": _pause, "resume": _resume, "stop": _stop, "cancel": _cancel,
     "hint": _hint, "ban": _ban, "pin": _pin, "branch": _branch, "submit": _submit,
 }  # fmt: skip

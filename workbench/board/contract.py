@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from workbench.events import RunState, Stamped
+from workbench.events import Stamped
 from workbench.task import Task
 
 
@@ -17,9 +17,7 @@ class Run(Protocol):
     @property
     def task(self) -> Task: ...
     @property
-    def state(self) -> RunState: ...
-    @property
-    def cell_source(self) -> str: ...
+    def state(self) -> str: ...
 
     def subscribe(self, callback: Callable[[Stamped], Any]) -> Callable[[], None]:
         """Calls back after each event is committed, on the run's own thread; returns what ends it."""

@@ -63,7 +63,7 @@ class Feed:
             self._send({
                 "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
                 "log": list(self._log), "header": rows.header(self._run),
-                "texts": {"reference": self._run.task.reference, "cell": self._run.cell_source},
+                "texts": {"reference": self._run.task.reference, "cell": getattr(self._run, "cell_source", "")},
             })  # fmt: skip
 
     def flush(self) -> bool:

@@ -14,7 +14,7 @@ NOTHING = encode(Budget(evaluations=0, seconds=0.0, gpu_seconds=0.0, tokens=0, m
 
 def rows(run: Run, after: int = 0) -> list[dict[str, Any]]:
     """Rows of the candidates that changed since event number `after`, in the order in which they came."""
-    return [_row(summary, run.candidate(summary["id"])) for summary in run.rows(after)]
+    return [_row(summary) for summary in run.rows(after)]
 
 
 def detail(run: Run, candidate: str) -> dict[str, Any]:
@@ -34,6 +34,7 @@ def detail(run: Run, candidate: str) -> dict[str, Any]:
     return {
         "candidate": encode(found.candidate), "evaluations": encode(found.evaluations), "diagnoses": encode(found.diagnoses),
         "brief": asked, "children": list(found.children),
+        "shown": found.evaluation.id if found.evaluation is not None else "",
     }  # fmt: skip
 
 
@@ -42,21 +43,24 @@ def header(run: Run) -> dict[str, Any]:
     head = run.header()
     baselines = {baseline["name"]: baseline for baseline in head["baselines"]}
     work = head["work"] or {}
-    live = bool(getattr(run, "live", True))
+    live = bool(getattr(run, "alive", True))
     return {
         **{name: head[name] for name in _SAME},
         "bytes": work.get("bytes", 0), "flops": work.get("flops", 0),
         "modelled": bool(head["device"]) and not head["device"].startswith("gpu"),
         "eager": baselines.get("eager"), "compile": baselines.get("compile"),
-        "best": _best(run, head["best"]), "spent": head["spent"] or NOTHING,
+        "best": _best(head["best"]), "spent": head["spent"] or NOTHING,
         "islands": [{"name": island["name"], "aim": island.get("aim", "")} for island in head["islands"]],
-        "notes": [note["message"] for note in head["notes"] if note["level"] != "info"],
-        "started_at": head["began"], "live": live, "live_reason": "" if live else str(getattr(run, "live_reason", "")),
+        "notes": _notes(head),
+        "started_at": head["began"], "live": live,
     }  # fmt: skip
 
 
 def points(run: Run) -> list[dict[str, Any]]:
     """The chart's points so far, one an evaluation."""
+    known = getattr(run, "points", None)
+    if known is not None:
+        return [{name: value for name, value in point.items() if name != "seq"} for point in known()]
     found: list[dict[str, Any]] = []
     for summary in run.rows():
         for evaluation in run.candidate(summary["id"]).evaluations:
@@ -73,43 +77,38 @@ def point(number: int, evaluation: Any, island: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _notes(head: Mapping[str, Any]) -> list[str]:
+    """What must not be overlooked: above all that the op can't tell right from wrong."""
+    degenerate = head.get("degenerate", "")
+    warned = [f"This op is degenerate: {degenerate} passes for its answer, so no verdict on it means anything."] if degenerate else []
+    return [*warned, *head.get("prepared_notes", ()), *(note["message"] for note in head["notes"] if note["level"] != "info")]
+
+
 _SAME = (
     "run", "name", "state", "reason", "target", "device", "precision", "inputs", "outputs", "floor_us", "budget", "proposers", "hints",
     "bans", "pinned", "evaluations", "candidates", "cell",
 )  # fmt: skip
+_ROW = (
+    "id", "backend", "kind", "reason", "judged_by", "speedup", "against", "diagnosis", "island", "proposer", "plan", "parents",
+    "parameters", "labels", "evaluations", "accepted",
+)  # fmt: skip
 
 
-def _row(summary: Mapping[str, Any], found: Any) -> dict[str, Any]:
-    shown, diagnosis = found.evaluation, found.diagnosis
-    row = {
-        "id": summary["id"], "order": summary["number"], "backend": summary["backend"], "kind": summary["kind"],
-        "island": summary["island"], "proposer": summary["proposer"], "plan": summary["plan"], "parents": summary["parents"], "accepted": summary["accepted"],
-        "evaluations": len(found.evaluations), "verdict": "proposed", "reason": "", "evaluation": "", "judged_by": "", "mode": "",
-        "time_us": None, "low_us": None, "high_us": None, "modelled": False, "speedup": None, "against": "", "headroom": None,
-        "diagnosis": "", "limiter": "", "parameters": {}, "labels": [],
-    }  # fmt: skip
-    if shown is None:
-        return row
-    timing, speedup = shown.timing, shown.speedup
-    row.update(
-        verdict=shown.verdict.value, reason=shown.reason, evaluation=shown.id, judged_by=shown.judged_by, mode=shown.mode,
-        parameters=encode(shown.parameters), labels=list(shown.labels), limiter=shown.modelled.limiter if shown.modelled else "",
-    )  # fmt: skip
-    if timing is not None:
-        row.update(time_us=timing.median_us, low_us=timing.low_us, high_us=timing.high_us, modelled=timing.modelled)
-    if speedup is not None:
-        row.update(speedup=speedup.ratio, against=speedup.against)
-    if diagnosis is not None:
-        row.update(diagnosis=diagnosis.kind, headroom=diagnosis.headroom)
-    return row
-
-
-def _best(run: Run, summary: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    shown = run.candidate(summary["id"]).evaluation if summary is not None else None
-    if shown is None or shown.timing is None:
-        return None
-    timing = shown.timing
+def _row(summary: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = summary["interval"] or (None, None)
     return {
-        "id": shown.candidate, "evaluation": shown.id, "time_us": timing.median_us, "low_us": timing.low_us, "high_us": timing.high_us,
-        "modelled": timing.modelled, "speedup": encode(shown.speedup),
+        **{name: summary[name] for name in _ROW},
+        "order": summary["number"], "verdict": summary["verdict"] or "proposed", "modelled": bool(summary["modelled"]),
+        "time_us": summary.get("median_us", summary["time_us"]), "low_us": low, "high_us": high,
     }  # fmt: skip
+
+
+def _best(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if row is None or row["time_us"] is None:
+        return None
+    low, high = row["interval"]
+    speedup = None
+    if row["speedup"] is not None:
+        least, most = row["speedup_interval"]
+        speedup = {"ratio": row["speedup"], "low": least, "high": most, "against": row["against"]}
+    return {"id": row["id"], "time_us": row["time_us"], "low_us": low, "high_us": high, "modelled": row["modelled"], "speedup": speedup}

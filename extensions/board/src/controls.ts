@@ -5,6 +5,7 @@ import { button, enable, h, put, say } from "./dom";
 import { WORDS } from "./glossary";
 import { act } from "./requests";
 import type { Say } from "./requests";
+import { unheard } from "./states";
 import type { Store } from "./store";
 
 const IDLE = "Known once the run has been read.";
@@ -64,17 +65,15 @@ export function mountControls(parent: Element, store: Store, signal: AbortSignal
     for (const [element, name] of [[step, "step"], [auto, "auto"], [pause, "pause"], [resume, "resume"], [stop, "stop"], [cancel, "cancel"]] as const) {
       enable(element, can[name] === "", can[name] || WORDS[name]);
     }
-    const paused = header.state === "paused" || !header.live;
-    pause.hidden = paused;
-    resume.hidden = !paused;
-    const over = header.live && header.state === "ended";
-    for (const element of [hint, ban]) enable(element, !over, over ? "The run has ended." : element === hint ? WORDS.hint : WORDS.ban);
-    input.disabled = over;
+    const gone = unheard(header);
+    pause.hidden = can.resume === "";
+    resume.hidden = can.resume !== "";
+    for (const element of [hint, ban]) enable(element, gone === "", gone || (element === hint ? WORDS.hint : WORDS.ban));
+    input.disabled = gone !== "";
     put(said, ...header.hints.map((text) => note("hint", text)), ...header.bans.map((text) => note("banned", text)));
     said.hidden = said.childElementCount === 0;
-    const reason = !header.live ? header.live_reason : header.state === "ended" ? `Ended: ${header.reason}` : "";
-    say(why, reason);
-    why.hidden = reason === "";
+    say(why, gone);
+    why.hidden = gone === "";
   });
 }
 
@@ -84,15 +83,9 @@ function note(kind: string, text: string): HTMLElement {
 
 /** For each verb: empty where it can be done, else why it can't. */
 function possible(header: Header): Record<"step" | "auto" | "pause" | "resume" | "stop" | "cancel", string> {
-  const { state, live } = header;
-  if (!live) {
-    const stored = header.live_reason || "No judge is running for this stored run.";
-    return { step: stored, auto: stored, pause: stored, resume: "", stop: stored, cancel: stored };
-  }
-  if (state === "ended") {
-    const ended = `The run has ended${header.reason ? `: ${header.reason}` : ""}.`;
-    return { step: ended, auto: ended, pause: ended, resume: ended, stop: ended, cancel: ended };
-  }
+  const { state } = header;
+  const gone = unheard(header);
+  if (gone) return { step: gone, auto: gone, pause: gone, resume: "", stop: gone, cancel: gone };
   const begin =
     state === "preparing" ? "The judge is still preparing." : state === "running" ? "It is running." : state === "stopping" ? "It is stopping." : "";
   return {

@@ -12,13 +12,21 @@ export interface Edit {
  * In a shared notebook a change of the whole cell can tear another person's line apart; a change of the lines that differ merges.
  */
 export function edit(old: string, now: string): Edit {
-  const most = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < most && old[start] === now[start]) start += 1;
-  start = start === most && old.length === now.length ? start : old.lastIndexOf("\n", start - 1) + 1;
+  const [before, after] = [lines(old), lines(now)];
+  const most = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < most && before[head] === after[head]) head += 1;
   let tail = 0;
-  while (tail < most - start && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail += 1;
-  const cut = old.indexOf("\n", old.length - tail);
-  tail = tail === 0 || cut < 0 ? 0 : old.length - cut;
-  return { start, end: old.length - tail, text: now.slice(start, now.length - tail) };
+  while (tail < most - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
+  const start = length(before.slice(0, head));
+  return { start, end: old.length - length(before.slice(before.length - tail)), text: after.slice(head, after.length - tail).join("") };
+}
+
+/** Lines with their ends. */
+function lines(text: string): string[] {
+  return text.split(/(?<=\n)/);
+}
+
+function length(of: string[]): number {
+  return of.reduce((sum, line) => sum + line.length, 0);
 }

@@ -5,6 +5,7 @@ import { h, put, say } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
 import type { Word } from "./glossary";
+import { NOT_RUNNING, isStored } from "./states";
 import type { Store } from "./store";
 
 const STATES: Record<Header["state"], string> = {
@@ -51,9 +52,10 @@ export function mountHeader(parent: Element, store: Store, signal: AbortSignal):
     say(target, header.modelled ? `no GPU: modelled for ${header.target}` : header.device || header.target);
     target.title = header.modelled ? WORDS.modelled : `Kernels are built for ${header.target}.`;
     target.classList.toggle("kw-chip-modelled", header.modelled);
-    state.dataset["state"] = header.live ? header.state : "ended";
-    say(state, header.live || header.state === "ended" ? STATES[header.state] : "stored run");
-    state.title = header.live ? header.reason : header.live_reason || header.reason;
+    const stored = isStored(header);
+    state.dataset["state"] = stored ? "ended" : header.state;
+    say(state, stored ? "stored run" : STATES[header.state]);
+    state.title = stored ? NOT_RUNNING : header.reason;
     showBaseline(eager, header.eager);
     showBaseline(compile, header.compile);
     if (header.floor_us !== null) floor.set(format.time(header.floor_us), work(header), false);
@@ -62,7 +64,7 @@ export function mountHeader(parent: Element, store: Store, signal: AbortSignal):
     showBudget(budget, header.budget, header.spent);
     put(notes, ...header.notes.map((note) => h("li", {}, note)));
     notes.hidden = header.notes.length === 0;
-    const now = header.best?.evaluation ?? "";
+    const now = header.best ? `${header.best.id} ${header.best.time_us}` : "";
     if (announced !== null && now && now !== announced && header.best) {
       say(spoken, `New best: ${header.best.id}, ${format.time(header.best.time_us)}${header.best.modelled ? ", modelled" : ""}`);
     }

@@ -7,6 +7,7 @@ import * as format from "./format";
 import { WORDS } from "./glossary";
 import { glyph } from "./marks";
 import { act } from "./requests";
+import { unheard } from "./states";
 import type { Store } from "./store";
 import { codeTab } from "./tabs/code";
 import { DiffTab } from "./tabs/diff";
@@ -123,7 +124,7 @@ export class Inspector {
     }
     // The log goes on for as long as the run does; the other tabs change with their variant only.
     const log = this.current === "Log" ? (this.store.log.at(-1)?.seq ?? 0) : 0;
-    const state = `${this.current} ${selected} ${row.evaluation} ${row.evaluations} ${detail.children.length} ${log}`;
+    const state = `${this.current} ${selected} ${row.evaluations} ${detail.children.length} ${log}`;
     if (state === this.drawn && this.panel.childElementCount) return;
     if (this.current === "Edit" && this.drawn.startsWith(`Edit ${selected} `) && this.panel.childElementCount) return;
     this.drawn = state;
@@ -160,13 +161,13 @@ export class Inspector {
   private renderVerbs(row: Row): void {
     const header = this.store.header;
     const passes = row.verdict === "right" || row.verdict === "lower_precision";
-    const why = passes ? "" : row.verdict === "proposed" ? "It has not been judged yet." : `Only right variants can be accepted; this one is ${VERDICTS[row.verdict].word}.`;
+    const why = passes ? "" : row.verdict === "proposed" ? "It has not been judged yet." : `Only right variants can be accepted; this one is ${VERDICTS[row.verdict].word}.${unjudged(row)}`;
     const below = "Judges it once more with new seeds, then puts plain code into a new cell below. Nothing is run.";
     enable(this.buttons.accept, passes, why || (row.verdict === "lower_precision" ? `${below} It has lower precision: you are consenting to that.` : below));
     this.buttons.accept.textContent = row.verdict === "lower_precision" ? "Accept lower precision" : "Accept";
     const cannot = why || replaceable(this.store);
     enable(this.buttons.replace, cannot === "", cannot || "Accepts it into this run's own cell, if nobody has changed that meanwhile. Nothing is run.");
-    const over = header?.live === false ? header.live_reason : header?.state === "ended" ? "The run has ended." : "";
+    const over = unheard(header);
     enable(this.buttons.branch, over === "", over || WORDS.branch);
     const pinned = header?.pinned === row.id;
     enable(this.buttons.pin, over === "" && !pinned, over || (pinned ? "It is pinned." : WORDS.pin));
@@ -210,3 +211,7 @@ export class Inspector {
   }
 }
 
+/** What could not be judged here can be taken on one's own responsibility, but not by a click. */
+function unjudged(row: Row): string {
+  return row.verdict === "not_judged" ? ` To take it unjudged: %evolve_kernel accept ${row.id} --consent` : "";
+}

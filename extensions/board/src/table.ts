@@ -150,7 +150,7 @@ export class Table {
     slot.element.setAttribute("aria-selected", String(selected));
     slot.element.classList.toggle("kw-odd", position % 2 === 1);
     const header = this.store.header;
-    const state = `${row.id} ${row.evaluation} ${row.verdict} ${row.evaluations} ${depth} ${header?.pinned === row.id} ${row.accepted} ${header?.best?.id === row.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length} ${row.time_us}`;
+    const state = `${row.id} ${row.verdict} ${row.evaluations} ${depth} ${header?.pinned === row.id} ${row.accepted} ${header?.best?.id === row.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length} ${row.time_us}`;
     if (slot.drawn === state) return;
     slot.drawn = state;
     slot.element.id = `${this.prefix}-${row.id}`;

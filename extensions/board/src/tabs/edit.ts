@@ -5,6 +5,7 @@ import { editCode } from "../editor";
 import type { Tab } from "../inspector";
 import { act } from "../requests";
 import type { Say } from "../requests";
+import { unheard } from "../states";
 
 export class EditTab {
   private readonly drafts = new Map<string, string>();
@@ -13,8 +14,7 @@ export class EditTab {
 
   readonly draw: Tab = (panel, detail, store, signal) => {
     const { candidate } = detail;
-    const header = store.header;
-    const over = header?.live === false ? header.live_reason : header?.state === "ended" ? "The run has ended." : "";
+    const over = unheard(store.header);
     const state = h("span", { class: "kw-dim", role: "status" });
     let text = this.drafts.get(candidate.id) ?? candidate.source;
     const submit = button("Submit variant", "", () => {

@@ -1,6 +1,6 @@
 /** Why a variant came out as it did: verdict, witness, diagnosis, where its time goes, what it takes, every point tried. */
 
-import type { Detail, Diagnosis, Evaluation, Row, Witness } from "../../../protocol";
+import type { Detail, Diagnosis, Evaluation, Witness } from "../../../protocol";
 import { h, missing } from "../dom";
 import * as format from "../format";
 import { WORDS } from "../glossary";
@@ -29,8 +29,8 @@ export const whyTab: Tab = (panel, detail, store) => {
   );
 };
 
-function evaluationOf(detail: Detail & { row: Row }): Evaluation | undefined {
-  return detail.evaluations.find((evaluation) => evaluation.id === detail.row.evaluation) ?? detail.evaluations.at(-1);
+function evaluationOf(detail: Detail): Evaluation | undefined {
+  return detail.evaluations.find((evaluation) => evaluation.id === detail.shown) ?? detail.evaluations.at(-1);
 }
 
 function verdict(evaluation: Evaluation): HTMLElement[] {

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import threading
+import time
+
+from workbench.board import rows
+from workbench.board.feed import Feed
+
+
+class Browser:
+    """What the board's store does with messages: numbered deltas on top of a snapshot, a gap asks anew."""
+
+    def __init__(self):
+        self.seq, self.rows, self.points, self.lines, self.gaps, self.deltas = -1, {}, {}, [], 0, 0
+
+    def __call__(self, message):
+        if message["type"] == "delta":
+            self.deltas += 1
+            if message["seq"] != self.seq + 1:
+                self.gaps += 1
+                return
+        self.seq = message["seq"]
+        self.rows.update({row["id"]: row for row in message["upserts"]})
+        self.points.update({point["evaluation"]: point for point in message["points"]})
+        self.lines += message["log"]
+        self.header = message["header"]
+
+
+def test_deltas_add_up_to_what_the_run_shows(recorded):
+    browser = Browser()
+    feed = Feed(recorded, browser)
+    feed.snapshot()
+    for _ in range(200):
+        recorded.play(1)
+        feed.flush()
+    feed.close()
+    assert browser.gaps == 0
+    assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
+    assert list(browser.points.values()) == rows.points(recorded)
+    assert browser.header == rows.header(recorded)
+    assert [line["seq"] for line in browser.lines] == sorted({line["seq"] for line in browser.lines})
+
+
+def test_a_burst_becomes_few_messages(recorded):
+    browser = Browser()
+    feed = Feed(recorded, browser)
+    feed.snapshot()
+    began = time.monotonic()
+    while time.monotonic() - began < 0.35:
+        recorded.play(1)
+        time.sleep(0.001)
+    recorded.play()
+    time.sleep(0.25)
+    feed.close()
+    seconds = time.monotonic() - began
+    assert 2 <= browser.deltas <= seconds * 10 + 1
+    assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
+
+
+def test_a_delta_carries_the_changed_rows_only(recorded):
+    recorded.play()
+    sent = []
+    feed = Feed(recorded, sent.append)
+    assert not feed.flush()
+    feed.close()
+    assert sent == []
+
+
+def test_a_browser_that_comes_late_gets_everything_from_the_snapshot(recorded):
+    recorded.play(120)
+    browser = Browser()
+    feed = Feed(recorded, lambda message: None)
+    feed.flush()
+    feed._send = browser
+    feed.snapshot()
+    recorded.play()
+    feed.flush()
+    feed.close()
+    assert browser.gaps == 0
+    assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
+    assert [point["n"] for point in browser.points.values()] == list(range(1, len(browser.points) + 1))
+
+
+def test_closing_ends_the_thread(recorded):
+    feed = Feed(recorded, lambda message: None)
+    feed.close()
+    feed._thread.join(timeout=2)
+    assert not feed._thread.is_alive()
+    assert threading.active_count() < 50
+    recorded.play(5)  # nobody listens any more
+
+
+def test_a_run_that_is_only_modelled_says_so_everywhere(recorded):
+    recorded.play()
+    head = rows.header(recorded)
+    assert head["modelled"] and head["best"]["modelled"] and head["best"]["speedup"] is None
+    assert all(row["speedup"] is None for row in rows.rows(recorded))
+    assert all(point["modelled"] for point in rows.points(recorded) if point["time_us"] is not None)
+
+
+def test_a_failure_has_its_reason_and_no_time(recorded):
+    recorded.play()
+    failed = [row for row in rows.rows(recorded) if row["verdict"] in ("wrong", "crashed", "does_not_build", "refused")]
+    assert failed
+    assert all(row["reason"] and row["time_us"] is None for row in failed)

@@ -1,0 +1,86 @@
+"""extensions/protocol.ts says what Python does: the same names, the same fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+from workbench import brief, candidate, events
+from workbench.board import commands, rows
+from workbench.board.accepting import Accepts
+from workbench.board.feed import Feed
+
+PROTOCOL = (Path(__file__).parents[3] / "extensions" / "protocol.ts").read_text()
+INTERFACES = {
+    name: set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE))
+    for name, body in re.findall(r"^export interface (\w+) \{\n(.*?)^\}", PROTOCOL, re.MULTILINE | re.DOTALL)
+}
+RECORDS = {
+    record.__name__: record
+    for record in (
+        candidate.Candidate, candidate.Witness, candidate.Timing, candidate.Baseline, candidate.Speedup, candidate.Resources,
+        candidate.ModelledTime, candidate.Environment, candidate.Evaluation, candidate.Diagnosis, candidate.Evidence, brief.Budget,
+        brief.Usage, brief.Proposal, *events.EVENT_TYPES.values(),
+    )
+}  # fmt: skip
+
+
+def union(name: str) -> set[str]:
+    """The strings of an exported union type."""
+    body = re.search(rf"^export type {name} =(.*?);", PROTOCOL, re.MULTILINE | re.DOTALL)
+    assert body, name
+    return set(re.findall(r'"([^"]+)"', body[1]))
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_have_the_same_fields(name):
+    assert {field.name for field in dataclasses.fields(RECORDS[name])} == INTERFACES[name]
+
+
+def test_unions():
+    assert union("Verdict") == {verdict.value for verdict in candidate.Verdict}
+    assert union("RunState") == set(typing.get_args(events.RunState))
+    assert union("BriefKind") == set(typing.get_args(brief.BriefKind))
+    assert union("Backend") == set(typing.get_args(candidate.Backend))
+    assert union("Verb") == set(commands.VERBS)
+
+
+def test_what_a_snapshot_holds(recorded):
+    sent = []
+    feed = Feed(recorded, sent.append)
+    recorded.play()
+    feed.snapshot()
+    feed.close()
+    snapshot = next(message for message in sent if message["type"] == "snapshot")
+    assert set(snapshot) == INTERFACES["SnapshotMessage"]
+    assert {frozenset(row) for row in snapshot["upserts"]} == {frozenset(INTERFACES["Row"])}
+    assert {frozenset(point) for point in snapshot["points"]} == {frozenset(INTERFACES["Point"])}
+    assert {frozenset(line) for line in snapshot["log"]} == {frozenset(INTERFACES["LogLine"])}
+    assert set(snapshot["header"]) == INTERFACES["Header"]
+    assert set(snapshot["header"]["best"]) == INTERFACES["Best"]
+    assert set(snapshot["header"]["eager"]) == INTERFACES["Baseline"]
+
+
+def test_what_a_delta_holds(recorded):
+    sent = []
+    feed = Feed(recorded, sent.append)
+    recorded.play(40)
+    feed.flush()
+    feed.close()
+    assert all(set(message) == INTERFACES["DeltaMessage"] for message in sent)
+    assert sent
+
+
+def test_what_a_detail_holds(recorded):
+    recorded.play()
+    assert set(rows.detail(recorded, "k4")) == INTERFACES["Detail"]
+
+
+def test_what_an_accept_tells():
+    sent = []
+    Accepts(None, None, sent.append, "w").begin("r1", "k1", "below", False)
+    assert set(sent[0]) == INTERFACES["AcceptMessage"]
