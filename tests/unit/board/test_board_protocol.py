@@ -53,6 +53,7 @@ def test_what_a_snapshot_holds(recorded):
     sent = []
     feed = Feed(recorded, sent.append)
     recorded.play()
+    feed.flush()
     feed.snapshot()
     feed.close()
     snapshot = next(message for message in sent if message["type"] == "snapshot")
