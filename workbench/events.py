@@ -30,6 +30,11 @@ class RunStarted:
     cell_source: str = ""
     elites_of: str = ""
     """The earlier run of the same cell whose elites seed this one."""
+    elites: tuple[Candidate, ...] = ()
+    """Those elites, so that the run stands on its own."""
+    experts: tuple[str, ...] = ()
+    """Names of the expert kernels that fitted the op, best first."""
+    device: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Prepared:
     """``gpu: NVIDIA H200``, or ``no GPU: interpreter, modelled for cuda:90``."""
     environment: Environment = Environment()
     notes: tuple[str, ...] = ()
+    degenerate: str = ""
+    """The bad answer that the checker could not refuse on this op, such as ``zeros``; empty for a sound op."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,148 @@
+"""Judges on this machine, as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.candidate import Candidate, Evaluation, Mode, Verdict
+from workbench.errors import JudgeLostError
+from workbench.events import Prepared
+from workbench.fleet.process import JudgeProcess
+from workbench.records import decode, encode
+from workbench.task import Task
+
+_CANCEL_SECONDS = 2.0
+
+
+class Local:
+    """Judges of one task on this machine.
+
+    Use it from one event loop. The judges start, and warm up, with the first thing that is asked.
+
+    Args:
+        task: what to compute.
+        device: ``auto``, ``cuda`` or ``cpu``.
+        judges: how many work side by side; on a GPU there should be one a card.
+        seed: repeatable draws, for tests; marked in every evaluation.
+
+    Example:
+        >>> fleet = Local(task)                                        # doctest: +SKIP
+        >>> prepared = await fleet.prepare(None)                       # doctest: +SKIP
+        >>> evaluation = await fleet.evaluate(candidate, {}, id="k1.0")  # doctest: +SKIP
+        >>> await fleet.close()                                        # doctest: +SKIP
+    """
+
+    def __init__(self, task: Task, *, device: str = "auto", judges: int = 1, seed: int | None = None) -> None:
+        self.task = task
+        self._device, self._seed, self._number = device, seed, max(1, judges)
+        self._idle: asyncio.Queue[JudgeProcess] | None = None
+        self._judges: list[JudgeProcess] = []
+        self._running: dict[asyncio.Future[None], JudgeProcess] = {}
+        self._closed = False
+
+    async def prepare(self, probe: Mapping[str, Any] | None = None) -> Prepared:
+        """Rebuilds the task in a judge and learns what it costs today.
+
+        Raises:
+            CaptureError: the reference does not run there, or is not what the live op computes.
+            JudgeLostError: no judge can be started.
+        """
+        idle = await self._started()
+        judge = await idle.get()
+        try:
+            request = {"do": "prepare", "probe": encode(probe) if probe is not None else None}
+            try:
+                return decode(Prepared, await judge.ask(request))
+            except JudgeLostError:
+                if judge.alive:
+                    raise
+                judge = await self._restart(judge)
+                return decode(Prepared, await judge.ask(request))
+        finally:
+            idle.put_nowait(judge)
+
+    async def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
+        """The verdict on a candidate. Never raises for what the candidate does, nor for a judge that is lost."""
+
+        def not_judged(reason: str) -> Evaluation:
+            return Evaluation(id, candidate.id, self.task.id, Verdict.NOT_JUDGED, reason, parameters=dict(parameters), mode=mode)
+
+        if self._closed:
+            return not_judged("cancelled")
+        idle = await self._started()
+        judge = await idle.get()
+        cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running[cancelled] = judge
+        request = {"do": "evaluate", "candidate": encode(candidate), "parameters": encode(parameters), "id": id, "mode": mode}
+        work: asyncio.Task[Any] | None = None
+        lost = ""
+        try:
+            for _ in range(2):
+                work = asyncio.create_task(judge.ask(request))
+                await asyncio.wait((work, cancelled), return_when=asyncio.FIRST_COMPLETED)
+                if cancelled.done():
+                    return not_judged("cancelled")
+                try:
+                    return decode(Evaluation, await work)
+                except JudgeLostError as error:
+                    lost = str(error)
+                    if judge.alive:
+                        break  # it lives and says that this can't be judged
+                    judge = self._running[cancelled] = await self._restart(judge)
+            return not_judged(lost)
+        except JudgeLostError as error:
+            return not_judged(str(error))
+        finally:
+            del self._running[cancelled]
+            if cancelled.done() and work is not None and not work.done():
+                asyncio.get_running_loop().create_task(self._settle(judge, work, idle))
+            else:
+                idle.put_nowait(judge)
+
+    def cancel(self) -> None:
+        """Ends all running judging at once. The fleet can be used again afterwards."""
+        for cancelled in list(self._running):
+            if not cancelled.done():
+                cancelled.set_result(None)
+
+    async def close(self) -> None:
+        """Ends the judges and their workers."""
+        self._closed = True
+        self.cancel()
+        await asyncio.sleep(0)
+        await asyncio.gather(*(judge.close() for judge in self._judges))
+        self._judges.clear()
+
+    async def _started(self) -> asyncio.Queue[JudgeProcess]:
+        if self._closed:
+            raise JudgeLostError("the fleet is closed")
+        if self._idle is None:
+            self._idle = asyncio.Queue()
+            for _ in range(self._number):
+                judge = JudgeProcess(self.task, device=self._device, seed=self._seed)
+                await judge.start()
+                self._judges.append(judge)
+                self._idle.put_nowait(judge)
+        return self._idle
+
+    async def _restart(self, judge: JudgeProcess) -> JudgeProcess:
+        await judge.close(at_once=True)
+        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed)
+        if judge in self._judges:
+            self._judges.remove(judge)
+        await fresh.start()
+        self._judges.append(fresh)
+        return fresh
+
+    async def _settle(self, judge: JudgeProcess, work: asyncio.Task[Any], idle: asyncio.Queue[JudgeProcess]) -> None:
+        """After a cancel: the judge has a moment to end what it does, or is replaced."""
+        await judge.cancel()
+        done, _ = await asyncio.wait((work,), timeout=_CANCEL_SECONDS)
+        if not done and not self._closed:
+            work.cancel()
+            judge = await self._restart(judge)
+        if work.done() and not work.cancelled():
+            work.exception()  # looked at, so that nobody warns about it
+        idle.put_nowait(judge)

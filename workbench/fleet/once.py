@@ -1,0 +1,62 @@
+"""One candidate, one fresh judge: what accept, verify and the command line call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from workbench.candidate import Candidate, Evaluation, Mode
+from workbench.events import Prepared
+from workbench.fleet.local import Local
+from workbench.task import Task
+
+T = TypeVar("T")
+
+
+def judge_once(
+    task: Task, candidate: Candidate, parameters: Mapping[str, Any], *, id: str = "k0.0", mode: Mode = "full", device: str = "auto",
+    seed: int | None = None, probe: Mapping[str, Any] | None = None,
+) -> tuple[Prepared, Evaluation]:  # fmt: skip
+    """Judges one candidate in a fresh judge process, and waits.
+
+    Works inside a running event loop too, as notebooks have one.
+
+    Raises:
+        CaptureError: the reference does not run, or is not what the live op computes.
+        JudgeLostError: the judge can't be started or died twice.
+    """
+
+    async def run() -> tuple[Prepared, Evaluation]:
+        fleet = Local(task, device=device, seed=seed)
+        try:
+            prepared = await fleet.prepare(probe)
+            return prepared, await fleet.evaluate(candidate, parameters, id=id, mode=mode)
+        finally:
+            await fleet.close()
+
+    return _complete(run())
+
+
+def _complete(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine in an event loop of its own, in a thread of its own if this one has a loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(asyncio.run(work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="judge_once")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

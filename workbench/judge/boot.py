@@ -1,0 +1,76 @@
+"""The first code of a worker's process: limits, identity, and only then the worker.
+
+Run as a script by ``python -I``, with the standard library alone. Everything here is done before a candidate is read, and can't be
+undone by it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+
+
+def limit(name: str, value: int) -> None:
+    """Lowers a limit for good; one that is already lower stays."""
+    which = getattr(resource, f"RLIMIT_{name}")
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def main() -> None:
+    """Closes the process in as ordered by the first argument, and becomes the worker."""
+    order = json.loads(sys.argv[1])
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    for name, value in order["limits"].items():
+        limit(name, value)
+    if order["user"] is not None and os.getuid() == 0:
+        # RLIMIT_NPROC binds no root; an id that nobody else uses makes it count this worker's processes alone.
+        os.setgroups([])
+        os.setgid(order["user"])
+        os.setuid(order["user"])
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    if not order["sandboxed"]:  # bwrap sees to it elsewhere; after setuid, because a change of identity clears it
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != order["parent"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.umask(0o077)
+    os.chdir(order["directory"])
+    # Last on the path: nothing that lies beside the package can shadow a module.
+    sys.path.append(order["package"])
+    if order.get("probe"):
+        print(look_around(order))  # noqa: T201 - the answer
+        return
+    from workbench.judge.worker import main as work
+
+    work(order)
+
+
+def look_around(order: dict[str, object]) -> str:
+    """What a process in here could still reach of the outside, or ``closed``."""
+    if os.getuid() == 0:
+        return "it runs as root"
+    with open("/proc/net/dev") as file:  # noqa: PTH123 - no more imports than needed
+        links = {line.split(":")[0].strip() for line in file if ":" in line}
+    if links - {"lo", "sit0", "ip6tnl0", "tunl0"}:
+        return "the network is reachable"
+    if os.access(str(order["package"]), os.W_OK) or os.access("/usr", os.W_OK):
+        return "the file system is writable"
+    try:
+        os.kill(int(str(order["parent"])), 0)
+    except ProcessLookupError:
+        pass
+    except OSError:
+        return "processes outside are visible"
+    return "closed" if os.access(str(order["directory"]), os.W_OK) else "the work directory is not writable"
+
+
+if __name__ == "__main__":
+    main()

