@@ -18,13 +18,15 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts.base import Expert, Match
 from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
+from workbench.knowledge.experts.matmul import MATMUL
 from workbench.knowledge.experts.pointwise import POINTWISE
 from workbench.knowledge.experts.reduction import REDUCTION
 from workbench.knowledge.experts.rows import ROWS
+from workbench.knowledge.experts.tile import TILE
 from workbench.knowledge.lowering import lower
 from workbench.task import Task
 
-_EXPERTS: Mapping[str, Expert] = {expert.name: expert for expert in (POINTWISE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY)}
+_EXPERTS: Mapping[str, Expert] = {expert.name: expert for expert in (POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL)}
 
 
 def names() -> tuple[str, ...]:

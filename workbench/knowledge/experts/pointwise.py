@@ -39,7 +39,7 @@ def elementwise(program: Program) -> Dim:
 
 def _fits(task: Task, program: Program) -> Match:
     atoms = elementwise(program)
-    groups = group_atoms(atoms, _tensors(program))
+    groups = group_atoms(atoms, tensors_of(program))
     ops = len(program.of_kind("map"))
     if len(groups) <= 1:
         return Match("pointwise", 1.0, f"{ops} elementwise ops over tensors of one shape: one flat pass")
@@ -50,13 +50,14 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     return {"grid": ("one", "persistent"), "cache": ("default", "stream")}
 
 
-def _tensors(program: Program) -> list[Dim]:
+def tensors_of(program: Program) -> list[Dim]:
+    """The atoms of every argument and result."""
     return [value.atoms for value in program.of_kind("load")] + [output.atoms for output in program.outputs]
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     atoms = elementwise(program)
-    tensors = _tensors(program)
+    tensors = tensors_of(program)
     axis = LoopAxis("offsets", "n", group_atoms(atoms, tensors))
     layout = Layout((axis,))
     launcher = Launcher(task, program, taken=("BLOCK", "NUM_WARPS", "PROGRAMS"))

@@ -1,0 +1,140 @@
+"""Matrix products on tensor cores, with everything elementwise that follows in their epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.knowledge.axes import Dim, UnsupportedError
+from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
+from workbench.knowledge.launcher import Launcher
+from workbench.knowledge.layout import group_atoms
+from workbench.knowledge.matmul_writer import MatmulWriter, Product
+from workbench.knowledge.module import assemble
+from workbench.knowledge.program import Program
+from workbench.knowledge.scope import Needs
+from workbench.target import get_target
+from workbench.task import Task
+
+CARD = """\
+A product is computed tile by tile: two operand tiles meet in shared memory, tensor cores multiply them, and the sum stays in registers
+in float32 until the whole inner dimension is done. Bias, activation, scale, residual and cast then happen in registers, before the
+result's only write: eager reads and writes the whole result again for each of them. Tiles of one neighbourhood run at the same time
+(grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split along it."""
+
+
+def find_product(program: Program) -> Product:
+    """The program's one matrix product, its axes each a single stretch of memory.
+
+    Raises:
+        UnsupportedError: there is none or several, or something but elementwise maps surrounds it.
+    """
+    dots = program.of_kind("dot")
+    if len(dots) != 1 or program.of_kind("reduce", "scan", "index", "size"):
+        raise UnsupportedError("it is not one matrix product with an elementwise epilogue")
+    left, right = (program[ref] for ref in dots[0].refs)
+    if left.kind != "load" or right.kind != "load":
+        raise UnsupportedError("an operand of the product is computed first")
+    dtypes = {access.input: access.dtype for access in program.accesses}
+    if dtypes[left.input] != dtypes[right.input] or dtypes[left.input] not in ("float16", "bfloat16", "float32"):
+        raise UnsupportedError(f"a product of {dtypes[left.input]} by {dtypes[right.input]}")
+    inner = dots[0].over
+    batch = tuple(atom for atom in left.atoms if atom in right.deps and atom not in inner)
+    rows = tuple(atom for atom in left.atoms if atom not in inner and atom not in batch)
+    columns = tuple(atom for atom in right.atoms if atom not in inner and atom not in batch)
+    if any(set(output.atoms) != {*batch, *rows, *columns} for output in program.outputs):
+        raise UnsupportedError("a result of another shape than the product")
+    tensors = [value.atoms for value in program.of_kind("load")] + [output.atoms for output in program.outputs]
+    if any(len(group_atoms(axis, tensors)) > 1 for axis in (inner, batch, rows, columns)) or not inner:
+        raise UnsupportedError("a dimension of the product that is no single stretch of memory")
+    return Product(dots[0], left, right, batch, rows, columns, inner, dtypes[left.input])
+
+
+def _fits(task: Task, program: Program) -> Match:
+    product = find_product(program)
+    sizes = " × ".join(str(program.elements(axis)) for axis in (product.rows, product.columns, product.inner))
+    steps = len(program.of_kind("map"))
+    return Match("matmul", 2.0, f"a {sizes} product in {product.dtype}, {steps} elementwise steps in its epilogue")
+
+
+def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
+    product = find_product(program)
+    space: dict[str, tuple[Any, ...]] = {}
+    tiles = _tiles(program, product, 128, 128)
+    few = tiles < get_target(task.target).multiprocessors and program.elements(product.inner) >= 512
+    space["split"] = (
+        ("splitk", "none") if few and tiles * 4 <= get_target(task.target).multiprocessors else ("none", "splitk") if few else ("none",)
+    )
+    space["order"] = ("grouped", "plain")
+    space["edges"] = ("mask", "wrap")
+    if product.dtype == "float32":
+        exact = task.precision == "match" and task.matmul_precision == "highest"
+        space["precision"] = ("ieee", "tf32x3") if exact else ("tf32", "tf32x3", "ieee")
+    return space
+
+
+def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
+    product = find_product(program)
+    launcher = Launcher(task, program, taken=("TILE", "GROUP", "SPLIT", "NUM_WARPS", "NUM_STAGES", "BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    needs = Needs()
+    writer = MatmulWriter(task, program, product, choices, launcher, needs)
+    kernels = writer.write()
+    results = [launcher.returned(output, name) for output, name in zip(program.outputs, writer.outputs, strict=True)]
+    title = f"{task.name}: a tiled product with everything that follows in its epilogue."
+    return assemble(task, title, _tune(task, program, product, choices), kernels, launcher, results, needs)
+
+
+def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
+    target = get_target(task.target)
+    small = target.shared_bytes < 100 << 10
+    processors = target.multiprocessors
+    tune: dict[str, list[Any]] = {}
+    if product.dtype == "float32":
+        tiles = [(128, 128, 32), (64, 64, 32), (128, 64, 32), (64, 128, 32)]
+        if choices.get("precision") == "ieee":
+            tiles = [(128, 128, 16), (64, 64, 16), (128, 64, 16), (64, 64, 32)]
+    else:
+        tiles = [(128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64), (64, 64, 64)]
+    fitting = [tile for tile in tiles if tile[0] <= 2 * _size(program, product.rows) and tile[1] <= 2 * _size(program, product.columns)]
+    fitting = [tile for tile in fitting if not small or tile[0] * tile[1] <= 128 * 128] or [tiles[-1]]
+    # The largest tile that still gives every multiprocessor something to do reads its operands least often.
+    if choices["split"] == "none":
+        fitting.sort(key=lambda tile: _tiles(program, product, tile[0], tile[1]) < processors)
+    if min(_size(program, product.rows), _size(program, product.columns)) <= 16:
+        fitting = [(16, 128, 64), (16, 64, 128), (16, 64, 64)] if _size(program, product.rows) <= 16 else [(128, 16, 64), (64, 16, 128)]
+    tune["TILE"] = list(dict.fromkeys(fitting))
+    tune["NUM_WARPS"] = [8, 4] if tune["TILE"][0][0] * tune["TILE"][0][1] >= 128 * 128 else [4, 8]
+    tune["NUM_STAGES"] = [2, 1] if small else [3, 4, 2]
+    if choices["order"] == "grouped":
+        tune["GROUP"] = [8, 4, 16]
+    if choices["split"] == "splitk":
+        tiles_now = max(1, _tiles(program, product, tune["TILE"][0][0], tune["TILE"][0][1]))
+        best = max(2, min(16, 1 << (max(1, processors // tiles_now).bit_length() - 1)))
+        tune["SPLIT"] = list(dict.fromkeys([best, max(2, best // 2), min(32, best * 2)]))
+    return tune
+
+
+def _size(program: Program, axis: Dim) -> int:
+    return program.elements(axis)
+
+
+def _tiles(program: Program, product: Product, rows: int, columns: int) -> int:
+    down, across = -(-_size(program, product.rows) // rows), -(-_size(program, product.columns) // columns)
+    return down * across * _size(program, product.batch)
+
+
+MATMUL = Expert(
+    "matmul", CARD, _fits, _choices, _write,
+    roles={"split": ALGORITHM, "precision": ALGORITHM, "order": TRAFFIC, "edges": FUSION},
+    reasons={
+        ("split", "none"): "each tile walks the whole inner dimension, in one launch",
+        ("split", "splitk"): "several programs share a tile's inner dimension, which fills the card when tiles are few",
+        ("order", "grouped"): "tiles run in groups of a few rows, so that their operands meet in L2",
+        ("order", "plain"): "tiles run row by row: less index arithmetic",
+        ("edges", "mask"): "loads past the edges are masked",
+        ("edges", "wrap"): "loads past the edges wrap around, which spares the mask; what they give is never stored",
+        ("precision", "ieee"): "float32 products exactly, without tensor cores",
+        ("precision", "tf32x3"): "each float32 operand is split in two TF32 parts, whose three products on tensor cores keep float32's digits",
+        ("precision", "tf32"): "TF32 tensor cores, as the precision policy allows",
+    },
+)  # fmt: skip

@@ -1,0 +1,195 @@
+"""Writes a tiled matrix product's kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.knowledge.axes import Dim
+from workbench.knowledge.emit import Expr
+from workbench.knowledge.launcher import Launcher
+from workbench.knowledge.layout import Layout, LoopAxis
+from workbench.knowledge.module import Kernel, kernel_name
+from workbench.knowledge.program import Program, Ref, Value
+from workbench.knowledge.scope import Names, Needs, Scope
+from workbench.task import Task
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product and its axes: `batch` may be empty."""
+
+    dot: Value
+    left: Value
+    right: Value
+    batch: Dim
+    rows: Dim
+    columns: Dim
+    inner: Dim
+    dtype: str
+
+
+class MatmulWriter:
+    """Writes the kernels of one product.
+
+    Attributes:
+        outputs: the launcher's names of the results.
+    """
+
+    def __init__(
+        self, task: Task, program: Program, product: Product, choices: Mapping[str, Any], launcher: Launcher, needs: Needs
+    ) -> None:
+        self.task, self.program, self.product, self.choices, self.launcher, self.needs = task, program, product, choices, launcher, needs
+        batch = [LoopAxis("batch", "B", (product.batch,))] if product.batch else []
+        self.axes = [*batch, LoopAxis("rows", "M", (product.rows,)), LoopAxis("cols", "N", (product.columns,))]
+        self.axes = [axis for axis in self.axes if axis.atoms]
+        self.layout = Layout(tuple(self.axes))
+        self.batched = bool(batch)
+        largest = max(program.elements(value.deps) for value in program.values)
+        self.wide = ".to(tl.int64)" if largest >= 2**31 else ""
+        self.outputs = [launcher.allocate(output, "out") for output in program.outputs]
+
+    def write(self) -> list[Kernel]:
+        """The kernels, with their launches in the launcher."""
+        self.launcher.lines.append("BLOCK_M, BLOCK_N, BLOCK_K = TILE")
+        if not self.wide:
+            self.launcher.lines += [
+                f"if max({', '.join(f'{name}.numel()' for name in (self.product.left.input, self.product.right.input, self.outputs[0]))}) >= 2**31:",
+                f'    raise ValueError("{self.task.entry}: written for fewer than 2**31 elements")',
+            ]
+        kernels = self._split() if self.choices["split"] == "splitk" else [self._whole()]
+        for kernel in kernels:
+            self.launcher.lines += kernel.launch()
+        return kernels
+
+    # -- the kernels --------------------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> Kernel:
+        kernel = Kernel(kernel_name(self.task), "Each program computes one tile of the result, and finishes it in registers.", "")
+        kernel.body = [*self._tile_position(), *self._product_loop("0", "BLOCK_K"), *self._epilogue("acc")]
+        kernel.grid = f"({self._tiles()}{', ' + self._size('batch') if self.batched else ''},)".replace(",,", ",")
+        self._finish(kernel)
+        return kernel
+
+    def _split(self) -> list[Kernel]:
+        sizes = [self._size(axis.name) for axis in self.axes]
+        memory = self.launcher.temporary("partial", ["SPLIT", *sizes])
+        one = Kernel(kernel_name(self.task, "partial"), "Each program computes one tile's share of the inner dimension.", "")
+        part = "part = tl.program_id(2)"
+        offset = self.layout.offset(tuple(atom for axis in self.axes for atom in axis.atoms))
+        volume = " * ".join(axis.size for axis in self.axes)
+        one.body = [
+            *self._tile_position(), part, *self._product_loop("part * BLOCK_K", "SPLIT * BLOCK_K"),
+            f"tl.store({memory}_ptr + part.to(tl.int64) * ({volume}) + {offset}, acc, mask=(rows < M) & (cols < N))",
+        ]  # fmt: skip
+        batch = self._size("batch") if self.batched else "1"
+        one.grid = f"({self._tiles()}, {batch}, SPLIT)"
+        self._finish(one, [memory])
+        two = Kernel(
+            kernel_name(self.task, "finish"), "Each program adds the shares of one tile, always in the same order, and finishes it.", ""
+        )
+        two.body = [
+            *self._tile_position(), "mask = (rows < M) & (cols < N)",
+            "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
+            "for part in range(SPLIT):",
+            f"    acc += tl.load({memory}_ptr + tl.cast(part, tl.int64) * ({volume}) + {offset}, mask=mask, other=0.0)",
+            *self._epilogue("acc"),
+        ]  # fmt: skip
+        two.grid = f"({self._tiles()}, {batch})"
+        self._finish(two, [memory])
+        return [one, two]
+
+    # -- stretches of code --------------------------------------------------------------------------------------------------------
+
+    def _tile_position(self) -> list[str]:
+        lines = ["tile = tl.program_id(0)"]
+        if self.choices["order"] == "grouped":
+            lines += [
+                "# GROUP rows of tiles run column by column: the operands of neighbours meet in L2.",
+                "in_group = GROUP * tl.cdiv(N, BLOCK_N)",
+                "first = tile // in_group * GROUP",
+                "height = tl.minimum(tl.cdiv(M, BLOCK_M) - first, GROUP)",
+                "tile_m = first + tile % in_group % height",
+                "tile_n = tile % in_group // height",
+            ]
+        else:
+            lines += ["tile_m = tile // tl.cdiv(N, BLOCK_N)", "tile_n = tile % tl.cdiv(N, BLOCK_N)"]
+        lines += [
+            f"rows = (tile_m{self.wide} * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]",
+            f"cols = (tile_n{self.wide} * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]",
+        ]
+        if self.batched:
+            lines.append(f"batch = tl.program_id(1){self.wide}")
+        return lines
+
+    def _product_loop(self, start: str, step: str) -> list[str]:
+        product, wrap = self.product, self.choices["edges"] == "wrap"
+        lines = ["acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)"]
+        names = {"rows": "rows", "cols": "cols"}
+        if wrap:
+            names = {"rows": "safe_rows", "cols": "safe_cols"}
+            lines += ["# Past the edges indices wrap around: the loads need no mask there, and what they give is never stored.",
+                      "safe_rows = rows % M", "safe_cols = cols % N"]  # fmt: skip
+        left = self._operand_layout("k_across", names).offset(product.left.atoms)
+        right = self._operand_layout("k_down", names).offset(product.right.atoms)
+        left_mask = "k_across < K" if wrap or not product.rows else "(rows < M) & (k_across < K)"
+        right_mask = "k_down < K" if wrap or not product.columns else "(k_down < K) & (cols < N)"
+        precision = f', input_precision="{self.choices["precision"]}"' if "precision" in self.choices else ""
+        lines += [
+            f"for k in tl.range({start}, K, {step}):",
+            "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",
+            "    k_down = k + tl.arange(0, BLOCK_K)[:, None]",
+            f"    left = tl.load({product.left.input}_ptr + {left}, mask={left_mask}, other=0.0)",
+            f"    right = tl.load({product.right.input}_ptr + {right}, mask={right_mask}, other=0.0)",
+            f"    acc = tl.dot(left, right, acc{precision})",
+        ]
+        return lines
+
+    def _operand_layout(self, inner: str, names: Mapping[str, str]) -> Layout:
+        axes = [LoopAxis(names.get(axis.name, axis.name), axis.size, axis.groups) for axis in self.axes]
+        return Layout((*axes, LoopAxis(inner, "K", (self.product.inner,))))
+
+    def _epilogue(self, accumulator: str) -> list[str]:
+        taken = "rows cols batch mask tile tile_m tile_n in_group first height part k k_across k_down left right acc M N K B".split()
+        scope = Scope(
+            self.program, self.layout, Names([*taken, *(value.input for value in self.program.of_kind("scalar"))]), self.needs,
+            mask=self._mask, pads={}, env={self.product.dot.id: Expr(accumulator)},
+        )  # fmt: skip
+        scope.compute([output.value.id for output in self.program.outputs if isinstance(output.value, Ref)])
+        stores = []
+        for output, name in zip(self.program.outputs, self.outputs, strict=True):
+            text = scope.operand(output.value, output.dtype).text
+            stores.append(f"tl.store({name}_ptr + {self.layout.offset(output.atoms)}, {text}, mask=mask)")
+        return ["mask = (rows < M) & (cols < N)", *scope.lines, *stores]
+
+    def _mask(self, deps: frozenset[int]) -> str:
+        down, across = bool(deps & set(self.product.rows)), bool(deps & set(self.product.columns))
+        return "mask" if down and across else "rows < M" if down else "cols < N" if across else ""
+
+    # -- the launch ---------------------------------------------------------------------------------------------------------------
+
+    def _size(self, axis: str) -> str:
+        atoms = {"batch": self.product.batch, "rows": self.product.rows, "cols": self.product.columns, "inner": self.product.inner}[axis]
+        return self.launcher.size(atoms)
+
+    def _tiles(self) -> str:
+        return f"triton.cdiv({self._size('rows')}, BLOCK_M) * triton.cdiv({self._size('cols')}, BLOCK_N)"
+
+    def _finish(self, kernel: Kernel, extra: Sequence[str] = ()) -> None:
+        text = "\n".join(kernel.body)
+
+        def used(name: str) -> bool:
+            return re.search(rf"\b{name}\b", text) is not None
+
+        pointers = dict.fromkeys([*(value.input for value in self.program.of_kind("load")), *self.outputs, *extra])
+        kernel.parameters = [(f"{name}_ptr", name) for name in pointers if used(f"{name}_ptr")]
+        kernel.parameters += [(value.input, value.input) for value in self.program.of_kind("scalar") if used(value.input)]
+        for size, axis in (("B", "batch"), ("M", "rows"), ("N", "cols"), ("K", "inner")):
+            if used(size):
+                kernel.parameters.append((size, self._size(axis)))
+        kernel.constants = [(name, name) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP", "SPLIT") if used(name)]
+        kernel.options = {"num_warps": "NUM_WARPS"}
+        if used("K"):
+            kernel.options["num_stages"] = "NUM_STAGES"
