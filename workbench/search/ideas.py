@@ -40,6 +40,7 @@ class Choice:
     """What narrows an island's ideas: the person's pin, the ancestors to keep away from, and the cap on points."""
 
     tune_cap: int
+    proposing: bool = True
     pinned: Member | None = None
     family: frozenset[str] = frozenset()
     """The pinned candidate and its descendants."""
@@ -56,7 +57,7 @@ def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, c
     """
     if island.seeds and choice.pinned is None:
         return Idea(kind="seed", island=island, expert={"expert": island.seeds[0]})
-    tired = island.misses >= MISSES
+    tired = island.misses >= MISSES or not choice.proposing
     failing = [member for member in island.repairs.values() if choice.admits(member)]
     if failing and not tired:
         return Idea(kind="repair", island=island, parents=(pick_repair(failing),))

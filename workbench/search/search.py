@@ -64,8 +64,18 @@ class Search:
     def __init__(
         self, task: Task, *, experts: Sequence[str] = (), budget: Budget | None = None, seed: int = 0,
         elites: Sequence[Candidate] = (), floor_us: float | None = None, roles: Sequence[Role] = ROLES,
-        repairs: int = REPAIRS, patience: int = PATIENCE, describe: Describe | None = None,
+        repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True, describe: Describe | None = None,
     ) -> None:  # fmt: skip
+        """A search that has asked nothing yet.
+
+        Args:
+            experts: names of the expert kernels that fit the op, best first; seeds are spread over the islands.
+            elites: of an earlier run; they are judged again before anything else.
+            repairs: links of a repair chain.
+            patience: evaluations without a gain before each change of course.
+            proposing: whether there is anybody to write candidates. If not, only what the person hands in is judged and tuned.
+            describe: strategy descriptors of a candidate; `explain.strategy.describe` by default.
+        """
         self.task = task
         self.experts = tuple(experts)
         self.seed = seed
@@ -74,6 +84,7 @@ class Search:
         self._ledger = Ledger(budget or Budget())
         self._plateau = Plateau(patience)
         self._repairs = repairs
+        self._proposing = proposing
         self._describe = describe or _strategy
         self._members: dict[str, Member] = {}
         self._asked: dict[str, _Asked] = {}
@@ -111,7 +122,10 @@ class Search:
         idea = self._next_idea(rng)
         if idea is None:
             if not self._queue:
-                self._tired = "nothing new: " + (self._last_miss or "there is no expert and no proposer for this op")
+                self._tired = (
+                    f"nothing new: {self._last_miss or 'no proposer has an answer'}" if self._proposing
+                    else "nobody here writes candidates for this op: submit a variant, or start again with a model"
+                )  # fmt: skip
             return None
         take(idea)
         brief = self._write_brief(idea, number)
@@ -198,13 +212,23 @@ class Search:
         return None
 
     @property
+    def tired(self) -> str:
+        """Why the proposers have nothing to ask for, where that is what finished the run. A word of the person may wake them."""
+        return "" if self._end else self._tired
+
+    @property
+    def wishes(self) -> int:
+        """What the person asked for by name (submit, branch) or an earlier run left, and is still to be asked."""
+        return len(self._wishes)
+
+    @property
     def open_briefs(self) -> tuple[Brief, ...]:
         """Briefs that are asked and not yet told, in ask order."""
         return tuple(asked.brief for asked in map(self._asked.__getitem__, self._queue) if asked.told is None)
 
-    def received(self, brief: Brief) -> Proposal | None:
-        """The proposal that has come for an open brief, if one has."""
-        return self._find("received", brief.id).received
+    def received(self, brief: str) -> Proposal | None:
+        """The proposal that has come for the brief of that id, if one has."""
+        return self._find("received", brief).received
 
     # ---- what it knows
 
@@ -292,7 +316,7 @@ class Search:
         if self._wishes:
             return self._wishes.popleft()
         choice = Choice(
-            tune_cap=self.budget.tune, pinned=self._pinned, family=self._family(),
+            tune_cap=self.budget.tune, proposing=self._proposing, pinned=self._pinned, family=self._family(),
             avoid=frozenset({self._best.id} if self._best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
         )  # fmt: skip
         for island in sorted(self.islands, key=lambda island: (island.asked, island.index)):
@@ -331,7 +355,9 @@ class Search:
         plan = candidate.plan
         if brief.kind == "repair":
             held = asked.idea.parents[0]
-            plan = f"{held.plan or held.id} – repair {held.repairs + 1}" + (f": {candidate.plan}" if candidate.plan else "")
+            kept = f"{held.plan or held.id} – repair {held.repairs + 1}"
+            if not plan.startswith(kept):  # as it does where a run is replayed
+                plan = f"{kept}: {plan}" if plan else kept
         return replace(proposal, candidate=replace(
             candidate, id=brief.candidate, entry=self.task.candidate_entry, island=brief.island.name, brief=brief.id, plan=plan,
             parents=tuple(parent.candidate.id for parent in brief.parents),

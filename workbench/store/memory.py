@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -51,13 +52,14 @@ class MemoryStore:
         with self._lock:
             self._runs[run] = replace(self.run(run), owner=owner)
 
-    def events(self, run: str, after: int = 0, types: Iterable[str] = ()) -> tuple[Stamped, ...]:
-        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named."""
+    def events(self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None) -> tuple[Stamped, ...]:
+        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named, at most `limit`."""
         wanted = frozenset(types)
         with self._lock:
             if run not in self._events:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
-            return tuple(stamped for stamped in self._events[run][after:] if not wanted or stamped.type in wanted)
+            found = (stamped for stamped in self._events[run][after:] if not wanted or stamped.type in wanted)
+            return tuple(itertools.islice(found, limit))
 
     def runs(self, cell: str | None = None) -> tuple[RunSummary, ...]:
         """All runs, the newest first; with `cell` only those of that notebook cell."""

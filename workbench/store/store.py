@@ -100,8 +100,8 @@ class Store:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
             connection.execute(_of_run(update(schema.runs), run).values(owner=owner))
 
-    def events(self, run: str, after: int = 0, types: Iterable[str] = ()) -> tuple[Stamped, ...]:
-        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named.
+    def events(self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None) -> tuple[Stamped, ...]:
+        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named, at most `limit`.
 
         Raises:
             NoSuchRunError: there is no such run.
@@ -110,6 +110,7 @@ class Store:
         query = select(table).where(table.c.run == run, table.c.seq > after).order_by(table.c.seq)
         if wanted := tuple(types):
             query = query.where(table.c.type.in_(wanted))
+        query = query.limit(limit)
         with self._transaction() as connection:
             if self._find(connection, run) is None:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")

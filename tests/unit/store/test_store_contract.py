@@ -33,6 +33,7 @@ def test_events_come_back_as_they_went_in_numbered_without_gaps(store):
     assert [stamped.event for stamped in store.events("r1")] == events
     assert [stamped.seq for stamped in store.events("r1", after=5)] == list(range(6, len(events) + 1))
     assert {stamped.type for stamped in store.events("r1", types=("Noted", "Proposed"))} == {"Noted", "Proposed"}
+    assert [stamped.seq for stamped in store.events("r1", after=3, limit=2)] == [4, 5]
 
 
 def test_extend_is_one_step(store):

@@ -1,0 +1,37 @@
+"""One way to start a scripted run, closed at the end."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, diagnose
+
+from workbench import evolution
+
+
+@pytest.fixture
+def begin():
+    """`begin(fleet=…, proposers=…, **start's arguments)` gives (run, fleet)."""
+    runs = []
+
+    def make(fleet=None, proposers=None, task=TASK, **more):
+        fleet = fleet or ScriptedFleet()
+        run = evolution.start(
+            task, fleet=lambda: fleet, proposers=(ScriptedProposer(),) if proposers is None else proposers, diagnose=diagnose, **more
+        )
+        runs.append(run)
+        return run, fleet
+
+    yield make
+    for run in runs:
+        run.close()
+
+
+# TEMPORARY
+import importlib.util  # noqa: E402
+import sys  # noqa: E402
+import types  # noqa: E402
+
+if importlib.util.find_spec("workbench.explain.strategy") is None:
+    shim = types.ModuleType("workbench.explain.strategy")
+    shim.describe = lambda candidate, evaluation: tuple(one.kernel for one in evaluation.resources)
+    sys.modules["workbench.explain.strategy"] = shim

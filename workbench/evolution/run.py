@@ -1,0 +1,198 @@
+"""What the loop works with: the search, the fleet, the recorder, the person's wishes, and the state of it all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from workbench.brief import Brief, Budget
+from workbench.candidate import Candidate, Diagnosis, Evaluation, Mode, Verdict
+from workbench.events import Acted, Ended, Event, Prepared, RunState, StateChanged
+from workbench.evolution.control import Control, Stopwatch
+from workbench.evolution.proposing import AnyProposer
+from workbench.evolution.recorder import Recorder
+from workbench.search import Search
+from workbench.task import Task
+
+LOST = 5
+"""So many candidates in a row that could not be judged end the run: something is wrong with the judge, not with them."""
+
+Diagnose = Callable[[Evaluation, Task, float], Diagnosis]
+
+
+class AnyFleet(Protocol):
+    """What a run needs of whoever judges; `fleet.Local` has it."""
+
+    async def prepare(self, probe: Mapping[str, Any] | None) -> Prepared: ...
+    async def evaluate(
+        self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick"
+    ) -> Evaluation: ...  # fmt: skip
+    def cancel(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Run:
+    """One run in its own thread. Nothing in here is touched by any other thread.
+
+    Attributes:
+        lanes: how many attempts may be in flight.
+        probe: makes the live op's answer that the judge compares its rebuilt reference with.
+        on_settled: called with True when nothing goes on until the person acts, with False when something does again.
+        on_end: called when no more commands are heard, before the last event.
+        over: whether the run had ended before it was taken up again.
+        lost, last_loss: candidates in a row that could not be judged, and why the last could not.
+    """
+
+    task: Task
+    search: Search
+    fleet: AnyFleet
+    proposers: Sequence[AnyProposer]
+    recorder: Recorder
+    control: Control
+    diagnose: Diagnose
+    lanes: int = 1
+    probe: Callable[[], Mapping[str, Any]] | None = None
+    on_settled: Callable[[bool], None] = lambda settled: None
+    on_end: Callable[[], None] = lambda: None
+    over: bool = False
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    lost: int = 0
+    last_loss: str = ""
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    async def prepare_judge(self) -> Prepared:
+        """The live op runs in a thread of its own, so that commands are heard meanwhile."""
+        self.state("preparing", "the judge starts")
+        probe = await asyncio.to_thread(self.probe) if self.probe is not None else None
+        return await self.fleet.prepare(probe)
+
+    def record(self, *events: Event) -> None:
+        """Stores and publishes. When the store fails the run pauses and says why; what happened waits in order."""
+        failed_before = bool(self.recorder.trouble)
+        if events and not self.recorder.add(*events) and not failed_before:
+            self.control.paused = True
+            self.recorder.show(StateChanged("paused", self.recorder.trouble))
+
+    def state(self, state: RunState, reason: str = "") -> None:
+        """Says what the run is doing, if that has changed."""
+        view = self.recorder.view
+        self.stopwatch.follow(state)
+        if (view.state, view.reason) != (state, reason):
+            self.record(StateChanged(state, reason))
+
+    def look(self, flying: int) -> None:
+        """What the person sees now."""
+        if self.control.stopping:
+            self.state("stopping", self.control.stopping)
+        elif self.control.paused:
+            self.state("paused", self.recorder.trouble or ("" if not flying else "running ones finish"))
+        elif flying:
+            self.state("running", "auto" if self.control.auto else "")
+        else:
+            self.state("waiting", self.search.tired or "press Step, or Auto")
+        self.on_settled(not flying and not self.control.stopping)
+
+    def end(self, reason: str) -> None:
+        """The last event. What could not be stored by now is named."""
+        best = self.search.best
+        ended = Ended(reason=reason, best=best.candidate.id if best else "")
+        self.stopwatch.follow("ended")
+        self.on_end()
+        if not self.recorder.add(ended):
+            kept = f"{reason}; {len(self.recorder.unsaved)} events could not be stored: {self.recorder.trouble}"
+            self.recorder.show(replace(ended, reason=kept))
+
+    # ---- what may be done
+
+    def may_ask(self, flying: int) -> bool:
+        return self.control.may_ask() and flying < self.lanes and self.lost < LOST and not self.recorder.trouble
+
+    def waits_for_the_person(self) -> bool:
+        """Proposers that have nothing end a run that runs by itself; one that is stepped, or never began, waits for a variant."""
+        return not self.control.auto or not self.search.spent.evaluations
+
+    def seconds_left(self) -> float | None:
+        """Until the time is up; None where there is no cap."""
+        cap = self.search.budget.seconds
+        if cap is None:
+            return None
+        return max(cap - (self.search.spent.seconds or 0.0) - self.stopwatch.pending, 0.0)
+
+    def next_look(self) -> float | None:
+        """When the loop has to look again by itself, in seconds from now."""
+        return self.seconds_left() if self.stopwatch.runs else None
+
+    def out_of_time(self) -> bool:
+        if self.seconds_left() != 0.0:
+            return False
+        self.search.charge(Budget(seconds=self.stopwatch.take()))
+        return True
+
+    def count_losses(self, evaluation: Evaluation) -> None:
+        self.lost = self.lost + 1 if evaluation.verdict is Verdict.NOT_JUDGED else 0
+        self.last_loss = evaluation.reason
+
+    def next_evaluation(self, candidate: str) -> str:
+        """``<candidate>.<n>``, never the same twice, also after a restart."""
+        taken = [int(one.id.rsplit(".", 1)[1]) for one in self.recorder.view.candidate(candidate).evaluations]
+        number = max([self._numbers.get(candidate, -1), *taken]) + 1
+        self._numbers[candidate] = number
+        return f"{candidate}.{number}"
+
+    @staticmethod
+    def for_the_record(brief: Brief) -> Brief:
+        """A brief as it is stored: the sources tried so far are those of all earlier candidates, and need no list."""
+        return replace(brief, tried=())
+
+    # ---- what the person does, called in the run's thread
+
+    def act(self, verb: str, argument: str = "") -> None:
+        """Takes a word of the person, and lets the loop look again.
+
+        Raises:
+            NoSuchCandidateError: the verb names a candidate that the run has not judged.
+        """
+        made: tuple[Event, ...] = ()
+        if verb in ("step", "auto", "resume"):
+            self._go_on(verb, argument)
+            return
+        if verb == "pause":
+            self.control.paused = True
+        elif verb == "stop":
+            self.control.stop("stopped by the person")
+        elif verb == "cancel":
+            self.control.stop("cancelled by the person", cancel=True)
+        elif verb == "hint":
+            self.search.hint(argument)
+        elif verb == "ban":
+            self.search.ban(argument)
+        elif verb == "pin":
+            made = self.search.pin(argument)
+        elif verb == "branch":
+            self.search.branch(argument)
+            self.control.grant()
+        else:
+            raise ValueError(f"unknown verb {verb!r}")
+        self.record(Acted(verb, argument), *made)
+        self.control.changed.set()
+
+    def _go_on(self, verb: str, argument: str) -> None:
+        self.recorder.flush()  # the disk may have room again
+        if verb == "step":
+            self.control.step(int(argument or 1))
+        elif verb == "auto":
+            self.control.run_on()
+        else:
+            self.control.paused = False
+        self.record(Acted(verb, argument))
+        if self.search.tired or self.over:
+            self.over = False
+            self.search.reopen()
+            self.record(Acted("reopen"))
+        if self.recorder.trouble:
+            self.control.paused = True
+            self.recorder.show(StateChanged("paused", self.recorder.trouble))
+        self.control.changed.set()

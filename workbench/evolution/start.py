@@ -1,0 +1,217 @@
+"""How a run begins: from an op, or from the store."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workbench.brief import Budget
+from workbench.candidate import Candidate
+from workbench.errors import StoreError
+from workbench.events import Acted, Event, Noted, RunStarted
+from workbench.evolution import registry
+from workbench.evolution.control import Control
+from workbench.evolution.evolution import Evolution
+from workbench.evolution.proposing import AnyProposer, make_proposers
+from workbench.evolution.recorder import AnyStore, Recorder
+from workbench.evolution.replay import replay
+from workbench.evolution.run import AnyFleet, Diagnose, Run
+from workbench.evolution.view import View
+from workbench.store import MemoryStore
+from workbench.task import Task
+
+MakeFleet = Callable[[], AnyFleet]
+
+
+def start(
+    op: Any, *, budget: Budget | None = None, proposers: Sequence[str | AnyProposer] = ("experts",), store: AnyStore | None = None,
+    seed: int = 0, device: str = "auto", target: str | None = None, auto: bool = False, cell: str = "", cell_source: str = "",
+    elites_of: str | None = None, judges: int = 1, lanes: int | None = None, fleet: MakeFleet | None = None,
+    diagnose: Diagnose | None = None,
+) -> Evolution:  # fmt: skip
+    """Starts a run and returns at once. One candidate is judged, then it waits for `step` or `auto`.
+
+    Args:
+        op: what `capture` made of the op, or a Task.
+        budget: hard caps; none by default.
+        proposers: names (``experts``, ``person``) or proposers.
+        store: where the run is kept; None keeps it in memory.
+        seed: of every random choice of the search. Judges draw seeds of their own.
+        device: ``auto``, ``cuda`` or ``cpu``.
+        target: overrides the Task's.
+        auto: runs on without waiting for Step.
+        cell: the notebook cell's id. An earlier run of the same cell is stopped, and its elites are judged again first.
+        elites_of: another run to take elites from; empty for none.
+        judges: how many judge processes; `lanes`: how many candidates may be on their way at once, as many by default.
+        fleet: makes who judges, in place of judge processes on this machine.
+        diagnose: in place of `explain.diagnosis.diagnose`.
+
+    Raises:
+        StoreError: the store can't be written.
+        NoSuchRunError: there is no run `elites_of`.
+    """
+    task: Task = getattr(op, "task", op)
+    task = task if target is None else replace(task, target=target)
+    store = store if store is not None else MemoryStore()
+    named, missing = make_proposers([one for one in proposers if isinstance(one, str)])
+    names = tuple(one if isinstance(one, str) else one.name for one in proposers)
+    experts, notes = _experts(task) if "experts" in names else ((), [])
+    earlier, elites, said = _earlier(store, task, cell, elites_of)
+    started = RunStarted(
+        task=task, budget=budget or Budget(), seed=seed, proposers=names, cell=cell, cell_source=cell_source, elites_of=earlier,
+        elites=elites, experts=experts, device=device,
+    )  # fmt: skip
+    events: list[Event] = [started, *said, *(Noted(note) for note in (*notes, *getattr(op, "notes", ())))]
+    events += [Noted(f"there is no proposer {name!r}", level="warning") for name in missing]
+    if auto:
+        events.append(Acted("auto"))
+    recorder = Recorder(store, _new_id(task), View(), owner())
+    if not recorder.add(*events):
+        raise StoreError(recorder.trouble)
+    recorded = Evolution(recorder, _builder(
+        recorder, fleet=fleet or _local(task, device, judges), lanes=lanes or judges, diagnose=diagnose, probe=_probe(op, seed),
+        proposers=(*named, *(one for one in proposers if not isinstance(one, str))),
+    ))  # fmt: skip
+    registry.remember(recorded)
+    return recorded.begin()
+
+
+def open_run(
+    store: AnyStore, run: str, *, proposers: Sequence[AnyProposer] = (), device: str | None = None, judges: int = 1,
+    lanes: int | None = None, fleet: MakeFleet | None = None, diagnose: Diagnose | None = None,
+) -> Evolution:  # fmt: skip
+    """A run as the store has it, to look at; `resume`, `step` and `auto` go on where it ends. Needs no judge to be looked at.
+
+    Args:
+        store: where it is kept.
+        run: its id, the beginning of it, or ``last``.
+        proposers: those that the run had and that can't be made from their names, such as models.
+        device: where to go on; where it was, by default.
+
+    Raises:
+        NoSuchRunError: the store has no such run.
+        StoreError: it can't be read.
+    """
+    name = store.run(run).id
+    live = registry.running(name)
+    if live is not None and live.store.place == store.place and live.alive:
+        return live
+    recorder = Recorder(store, name, load_view(store, name), owner())
+    started = recorder.view.started
+    if started is None:
+        raise StoreError(f"run {name} does not begin with its start: the store is damaged")
+    made, missing = make_proposers([one for one in started.proposers if one not in {given.name for given in proposers}])
+    opened = Evolution(recorder, _builder(
+        recorder, fleet=fleet or _local(started.task, device or started.device, judges), lanes=lanes or judges, diagnose=diagnose,
+        proposers=(*made, *proposers), missing=missing,
+    ))  # fmt: skip
+    registry.remember(opened)
+    return opened
+
+
+def load_view(store: AnyStore, run: str) -> View:
+    """The read models of a stored run."""
+    view = View()
+    for stamped in store.events(run):
+        view.fold(stamped)
+    return view
+
+
+def owner() -> str:
+    """A name for whoever goes on with a run: this machine, this process, this time."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def _builder(
+    recorder: Recorder, *, fleet: MakeFleet, lanes: int, diagnose: Diagnose | None, proposers: Sequence[AnyProposer],
+    probe: Callable[[], Mapping[str, Any]] | None = None, missing: Sequence[str] = (),
+) -> Callable[[Evolution], Run]:  # fmt: skip
+    """What makes the loop's Run, in the thread: the search is rebuilt from the events, however many there are."""
+
+    def build(evolution: Evolution) -> Run:
+        recorder.store.claim(recorder.run, recorder.owner)
+        recorder.catch_up()
+        found = replay(recorder.store.events(recorder.run))
+        for name in missing:
+            recorder.add(Noted(f"proposer {name!r} is not here: give it to open_run to go on with it", level="warning"))
+        return Run(
+            task=evolution.task, search=found.search, fleet=fleet(), proposers=proposers, recorder=recorder,
+            control=Control(found.steps), diagnose=diagnose or _diagnose(), lanes=lanes, probe=probe,
+            on_settled=evolution.settle, on_end=evolution.hear_no_more, over=recorder.view.ended is not None,
+        )  # fmt: skip
+
+    return build
+
+
+def _experts(task: Task) -> tuple[tuple[str, ...], list[str]]:
+    from workbench.knowledge.experts import match
+
+    found = match(task)
+    if found:
+        return tuple(one.expert for one in found), []
+    ops = ", ".join(dict.fromkeys(task.graph.ops())) or "no traced graph"
+    return (), [f"no built-in expert fits this op ({ops}): hand in a variant with submit, or start again with a model"]
+
+
+def _earlier(store: AnyStore, task: Task, cell: str, elites_of: str | None) -> tuple[str, tuple[Candidate, ...], list[Event]]:
+    """The run that elites come from, those elites, and what to tell the person. An earlier run of the same cell is stopped."""
+    stopped = [run for run in registry.of_cell(cell) if run.alive]
+    for run in stopped:
+        run.stop()
+    said: list[Event] = [Noted(f"the earlier run {run.id} of this cell is stopped") for run in stopped]
+    if elites_of:
+        name = store.run(elites_of).id
+    elif elites_of is None and cell and (earlier := store.runs(cell=cell)):
+        name = earlier[0].id
+    else:
+        return "", (), said
+    view = load_view(store, name)
+    old = view.started.task if view.started else None
+    if old is None or (old.candidate_entry, [spec.name for spec in old.inputs]) != (
+        task.candidate_entry, [spec.name for spec in task.inputs],
+    ):  # fmt: skip
+        return "", (), said
+    elites = view.elites()
+    if elites:
+        said.append(Noted(f"the best {len(elites)} of run {name} are judged again first"))
+    return (name, elites, said) if elites else ("", (), said)
+
+
+def _local(task: Task, device: str, judges: int) -> MakeFleet:
+    def make() -> AnyFleet:
+        from workbench.fleet import Local
+
+        return Local(task, device=device, judges=judges)
+
+    return make
+
+
+def _diagnose() -> Diagnose:
+    from workbench.explain.diagnosis import diagnose
+
+    made: Diagnose = diagnose
+    return made
+
+
+def _probe(op: Any, seed: int) -> Callable[[], Mapping[str, Any]] | None:
+    """The live op's answer, where there is a live op: what the judge holds its rebuilt reference against."""
+    if not hasattr(op, "live"):
+        return None
+
+    def make() -> Mapping[str, Any]:
+        from workbench.capture import probe
+
+        return probe(op, seed)
+
+    return make
+
+
+def _new_id(task: Task) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", task.name.lower()).strip("-")[:40] or "op"
+    return f"{slug}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
