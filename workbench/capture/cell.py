@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import functools
 import hashlib
 import linecache
 import types
@@ -61,6 +62,7 @@ def capture_cell(
     __tracebackhide__ = True
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     filename = filename or f"<workbench-cell-{digest}>"
+    linecache.cache.pop(filename, None)  # the newest cell comes last
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     tree = ast.parse(source, filename)
     model = is_model_text(tree)
@@ -120,15 +122,18 @@ class _Watch:
         return call
 
     def rank(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        """4 for an op of the cell's own, 3 of the notebook, 2 of a library, 1 a method of a tensor, 0 for what is no op."""
+        """4 for an op of the cell's own, 3 of the notebook, 2 of a library, 1 for less likely ones, 0 for what is no op.
+
+        Less likely are a tensor's methods, and functions that were given no tensor: most of those make the inputs.
+        """
         op = uncompiled(op)
-        while hasattr(op, "func") and hasattr(op, "keywords"):
+        while isinstance(op, functools.partial):
             op, args = uncompiled(op.func), (*op.args, *args)
         if isinstance(op, type):
             return 0
         owner = getattr(op, "__self__", None)
         if isinstance(op, torch.nn.Module):
-            return 4 if any(isinstance(leaf, torch.Tensor) for leaf in _leaves((args, kwargs))) else 3
+            return 4
         if isinstance(op, types.MethodType) and isinstance(owner, torch.nn.Module):
             code = op.__func__.__code__ if hasattr(op.__func__, "__code__") else None
             return 0 if code is None or importing.is_library_file(code.co_filename) else 4
@@ -136,10 +141,8 @@ class _Watch:
         if isinstance(function, types.FunctionType):
             inside = getattr(getattr(function, "__wrapped__", None), "__code__", function.__code__)
             files = {function.__code__.co_filename, inside.co_filename}
-            if self.filename in files:
-                return 4
             if any(not importing.is_library_file(file) for file in files):
-                return 3 if _has_tensor(args, kwargs) else 0
+                return 1 if not _has_tensor(args, kwargs) else 4 if self.filename in files else 3
         if isinstance(owner, torch.Tensor):
             return 1
         if getattr(function, "__module__", "") in ("torch.testing", "torch.testing._comparison", "torch.random", "torch.serialization"):
@@ -236,7 +239,7 @@ def _last_defined(tree: ast.Module, namespace: MutableMapping[str, Any], but: st
     found = ""
     for name in _defined(tree.body):
         value = uncompiled(namespace.get(name))
-        is_op = isinstance(value, (types.FunctionType, torch.nn.Module)) or hasattr(value, "func")
+        is_op = isinstance(value, (types.FunctionType, torch.nn.Module, functools.partial))
         if is_op and name != but and not name.startswith("get_"):
             found = name
     return found

@@ -22,6 +22,7 @@ from workbench.capture.source import (
     Source,
     annotation_names,
     free_names,
+    generated,
     lookup,
     lookup_in,
     names_written_outside,
@@ -67,6 +68,8 @@ class Collector:
         self.items: list[Item] = []
         self.modules: dict[str, torch.nn.Module] = {}
         """Modules that are read; where there are any, text can't say it and the op is exported instead."""
+        self.namespace: Mapping[str, Any] = {}
+        """Globals of the function that is being read."""
         self.future = False
         """Some annotation names something that can't be imported, so annotations must stay unevaluated."""
         self._known: dict[int, Item] = {}
@@ -82,6 +85,7 @@ class Collector:
             raise CaptureError(f"{name} assigns the variable {written[0]} outside itself: an op must not keep state; return it instead")
         needs = []
         for free in free_names(source.node):
+            self.namespace = function.__globals__
             try:
                 value = lookup(function, free)
             except NameError:
@@ -199,10 +203,8 @@ class Collector:
     def _class(self, name: str, value: type) -> Item:
         source = source_of(value, name)
         namespace = next((vars_of for method in vars(value).values() if (vars_of := _globals_of(method)) is not None), None)
-        if namespace is None:
-            import sys
-
-            namespace = vars(sys.modules[value.__module__]) if value.__module__ in sys.modules else {}
+        if namespace is None:  # without methods of its own it can only have been read from where its reader is
+            namespace = self.namespace
         item = Item("def", value.__name__, value, source=source)
         self._known[id(value)] = item
         for free in free_names(source.node):
@@ -291,9 +293,11 @@ def defining(function: types.FunctionType, name: str) -> tuple[types.FunctionTyp
         if importing.is_library_file(function.__code__.co_filename):
             if "_contextlib" in function.__code__.co_filename:  # torch.no_grad() and its like change no values
                 return inner, source
-            raise CaptureError(f"{name} was made by {function.__module__}: write it as a function of your own that calls it")
+            raise CaptureError(
+                f"{name} was made by {function.__globals__.get('__name__')}: write it as a function of your own that calls it"
+            )
     if importing.is_library_file(function.__code__.co_filename):
-        raise CaptureError(f"{name} was made by {function.__module__}: write it as a function of your own that calls it")
+        raise CaptureError(f"{name} was made by {function.__globals__.get('__name__')}: write it as a function of your own that calls it")
     return function, without_compiling(source_of(function, name), function)
 
 
@@ -392,7 +396,10 @@ def _globals_of(method: Any) -> Mapping[str, Any] | None:
         method = method.__func__
     if isinstance(method, property):
         method = method.fget
-    return inspect.unwrap(method).__globals__ if isinstance(method, types.FunctionType) else None
+    if not isinstance(method, types.FunctionType):
+        return None
+    method = inspect.unwrap(method)
+    return None if generated(method.__code__) else method.__globals__
 
 
 def _identifier(name: str) -> str:

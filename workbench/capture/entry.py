@@ -23,10 +23,10 @@ from workbench.capture.finishing import Written, finish
 from workbench.capture.rebinding import rebind
 from workbench.capture.references import describe, flatten
 from workbench.capture.source import Source
-from workbench.capture.specs import describe_values
+from workbench.capture.specs import describe_values, dtype_name
 from workbench.capture.text import Entry, unique, write
 from workbench.errors import CaptureError
-from workbench.task import Precision, Values
+from workbench.task import ITEM_BYTES, Precision, Values
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Call:
         value: what it returned.
         described: values of the tensors that went in, by id, taken before the call because the op may change them.
         versions: of those tensors, before the call.
-        autocast: decorators that repeat the autocast mode of the call.
+        autocast: devices for which it was on, with the dtype.
     """
 
     op: Any
@@ -49,7 +49,7 @@ class Call:
     value: Any = None
     described: dict[int, tuple[Values, tuple[str, ...]]] = field(default_factory=dict)
     versions: dict[int, int] = field(default_factory=dict)
-    autocast: tuple[str, ...] = ()
+    autocast: tuple[tuple[str, torch.dtype], ...] = ()
 
     def look(self) -> Call:
         """Takes note of the inputs; call it before the op runs."""
@@ -57,8 +57,19 @@ class Call:
             if id(tensor) not in self.described and can_describe(tensor):
                 self.described[id(tensor)] = describe_values(tensor.detach())
             self.versions[id(tensor)] = version_of(tensor)
-        self.autocast = tuple(_autocast(device) for device in ("cuda", "cpu") if torch.is_autocast_enabled(device))
+        self.autocast = tuple((device, torch.get_autocast_dtype(device)) for device in ("cuda", "cpu") if torch.is_autocast_enabled(device))
         return self
+
+    @property
+    def decorators(self) -> tuple[str, ...]:
+        """Lines above the reference that repeat the autocast mode of the call."""
+        return tuple(f'@torch.autocast("{device}", dtype={dtype})' for device, dtype in self.autocast)
+
+    def under_autocast(self, live: Callable[[list[Any]], list[torch.Tensor]]) -> Callable[[list[Any]], list[torch.Tensor]]:
+        """The live op in the autocast mode of the call."""
+        for device, dtype in self.autocast:
+            live = torch.autocast(device, dtype=dtype)(live)
+        return live
 
     def run(self) -> Call:
         """Runs the op, once."""
@@ -145,7 +156,7 @@ def identifier(name: str) -> str:
 def can_describe(tensor: torch.Tensor) -> bool:
     """Whether statistics can be taken; what can't be is refused later, by name."""
     dense = tensor.layout is torch.strided and not tensor.is_quantized and not tensor.is_nested and not tensor.dtype.is_complex
-    return dense and tensor.device.type != "meta"
+    return dense and tensor.device.type != "meta" and dtype_name(tensor.dtype) in ITEM_BYTES
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -163,8 +174,8 @@ def _flattened(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 
 def _write(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, call: Call) -> Written:
     if isinstance(op, torch.nn.Module):
-        exported = export_module(name, op, args, kwargs, call.autocast)
-        return Written(name, exported.text, exported.leaves, exported.live, exported.notes)
+        exported = export_module(name, op, args, kwargs, call.decorators)
+        return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), exported.notes)
     owner = getattr(op, "__self__", None)
     if isinstance(op, types.MethodType) and isinstance(owner, torch.nn.Module):
         return _write_bundle(op, args, kwargs, name, {_snake(type(owner).__name__): owner}, {}, call)
@@ -192,7 +203,7 @@ def _write_function(op: types.FunctionType, args: Sequence[Any], kwargs: Mapping
         collector,
         Entry(
             entry, Source(source.text, source.node), needs, [leaf for leaf, _ in arguments.leaves], arguments.prelude,
-            decorators=call.autocast, rewrite=rewrite,
+            decorators=call.decorators, rewrite=rewrite,
         ),
     )  # fmt: skip
     leaves = [(leaf, value, _role(value)) for leaf, value in arguments.leaves]
@@ -204,7 +215,7 @@ def _write_function(op: types.FunctionType, args: Sequence[Any], kwargs: Mapping
         positional, named = arguments.call(values[:count])
         return flatten((rebind(op, replaced) if replaced else op)(*positional, **named))
 
-    return Written(entry, text, leaves, live)
+    return Written(entry, text, leaves, call.under_autocast(live))
 
 
 def _write_bundle(
@@ -217,8 +228,8 @@ def _write_bundle(
     signature = list(inspect.signature(op).parameters.values())
     if not any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in signature):
         bundle.forward = _with_signature(bundle.forward, inspect.signature(op))  # type: ignore[method-assign]
-    exported = export_module(name, bundle, args, kwargs, call.autocast)
-    return Written(name, exported.text, exported.leaves, exported.live, exported.notes)
+    exported = export_module(name, bundle, args, kwargs, call.decorators)
+    return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), exported.notes)
 
 
 def _with_signature(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
@@ -261,7 +272,13 @@ def _write_library(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name
         prefix = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": f"{parameter.name}="}.get(parameter.kind.name, "")
         parts.append(f"{prefix}{parameter.name}")
     entry = Entry(
-        name, None, needs, [leaf for leaf, _ in arguments.leaves], arguments.prelude, call.autocast, callee=f"{callee}({', '.join(parts)})"
+        name,
+        None,
+        needs,
+        [leaf for leaf, _ in arguments.leaves],
+        arguments.prelude,
+        call.decorators,
+        callee=f"{callee}({', '.join(parts)})",
     )
     text, free = write(collector, entry)
     if free:
@@ -272,7 +289,7 @@ def _write_library(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name
         positional, named = arguments.call(values)
         return flatten(op(*positional, **named))
 
-    return Written(name, text, leaves, live)
+    return Written(name, text, leaves, call.under_autocast(live))
 
 
 def _role(value: Any) -> Any:
@@ -281,10 +298,6 @@ def _role(value: Any) -> Any:
 
 def _argument_name(place: int, value: Any) -> str:
     return "xyzuvw"[place] if isinstance(value, torch.Tensor) and place < 6 else f"arg{place}"
-
-
-def _autocast(device: str) -> str:
-    return f'@torch.autocast("{device}", dtype={torch.get_autocast_dtype(device)})'
 
 
 def _named(op: Any, namespace: Mapping[str, Any] | None) -> str | None:

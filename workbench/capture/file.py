@@ -1,4 +1,4 @@
-"""KernelBench's format, in a file or a cell: ``Model``, ``get_inputs``, ``get_init_inputs``; or a file of one function and ``get_inputs``."""
+"""KernelBench's format in a file or a cell (``Model``, ``get_inputs``, ``get_init_inputs``), or a file of a function and ``get_inputs``."""
 
 from __future__ import annotations
 

@@ -8,12 +8,14 @@ import functools
 import inspect
 import linecache
 import symtable
+import sys
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.capture import importing
 from workbench.errors import CaptureError
 
 Def = ast.FunctionDef | ast.Lambda | ast.ClassDef
@@ -150,10 +152,12 @@ def _is_code_of(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> boo
 
 def _class_source(kind: type, name: str) -> Source:
     codes = [code for value in vars(kind).values() if (code := _code_of(value)) is not None]
-    filenames = dict.fromkeys(code.co_filename for code in codes)
+    filenames = list(dict.fromkeys(code.co_filename for code in codes))
     lines = {code.co_firstlineno for code in codes}
-    if not filenames:
-        filenames = dict.fromkeys([inspect.getfile(kind)] if hasattr(inspect.getmodule(kind), "__file__") else linecache.cache)
+    if not filenames:  # no method tells where it is: look in its module's file, then in the cells, the newest last
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        filenames = [file] if file and not importing.is_library_file(file) else []
+        filenames += [name for name in linecache.cache if name.startswith("<") or "ipykernel" in name]
     best = None
     for filename in filenames:
         text, tree = _parsed(filename)
@@ -174,8 +178,12 @@ def _code_of(value: Any) -> types.CodeType | None:
         value = value.fget
     value = inspect.unwrap(value) if callable(value) else value
     code = getattr(value, "__code__", None)
-    # Methods that dataclass and friends generate have no source.
-    return code if isinstance(code, types.CodeType) and not code.co_filename.startswith("<string") else None
+    return code if isinstance(code, types.CodeType) and not generated(code) else None
+
+
+def generated(code: types.CodeType) -> bool:
+    """Whether a method was made by dataclass, enum and the like, so that its place isn't the class's."""
+    return code.co_filename.startswith("<string") or importing.is_library_file(code.co_filename)
 
 
 def _cut(text: str, node: Def) -> Source:

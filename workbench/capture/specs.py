@@ -74,15 +74,15 @@ def check_tensor(name: str, tensor: torch.Tensor, what: str = "input") -> None:
 
 def describe_values(tensor: torch.Tensor) -> tuple[Values, tuple[str, ...]]:
     """How values like the tensor's are drawn, never neutral ones: a weight of all ones would hide that a kernel ignores it."""
+    notes: tuple[str, ...] = ()
     if tensor.numel() == 0:
-        return (Values("mask", {"p": 0.5}) if tensor.dtype is torch.bool else Values("integers", {"lo": 0, "hi": 1})
-                if not tensor.is_floating_point() else Values("normal", {"mean": 0.0, "std": 1.0})), ()  # fmt: skip
-    if tensor.dtype is torch.bool:
+        values = Values("normal" if tensor.is_floating_point() else "integers", {"lo": 0, "hi": 1})
+    elif tensor.dtype is torch.bool:
         p = sample(tensor).float().mean().item()
-        return Values("mask", {"p": _round(p) if 0 < p < 1 else 0.5}), ()
-    if not tensor.is_floating_point():
-        return _describe_integers(tensor)
-    return _describe_floats(tensor)
+        values = Values("mask", {"p": _round(p) if 0 < p < 1 else 0.5})
+    else:
+        values, notes = (_describe_floats if tensor.is_floating_point() else _describe_integers)(tensor)
+    return Values(values.kind, {key: float(value) for key, value in values.args.items()}), notes
 
 
 def sample(tensor: torch.Tensor) -> torch.Tensor:

@@ -97,7 +97,8 @@ def _spread(items: Sequence[Item]) -> None:
 
 def _name(items: Sequence[Item], reserved: set[str]) -> None:
     taken = set(reserved) | {"torch"}
-    for item in items:
+    # Tensors choose first: their names are the arguments that people read.
+    for item in sorted(items, key=lambda item: item.kind != "tensor"):
         wanted = item.wanted
         if item.kind == "import" and item.text == "import torch" and wanted == "torch":
             item.name = "torch"
@@ -109,7 +110,7 @@ def _name(items: Sequence[Item], reserved: set[str]) -> None:
 def _define(item: Item) -> str:
     if item.kind == "import":
         text = item.text.format(name=item.name)
-        return re.sub(r"\b(\w+) as \1$", r"\1", text)
+        return re.sub(r"^(from \S+ import )(\w+) as \2$", r"\1\2", text)
     if item.kind == "assign":
         return f"{item.name} = {_fill(item.text, item.needs)}"
     assert item.source is not None

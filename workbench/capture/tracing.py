@@ -82,12 +82,23 @@ def trace(
         return Trace(reason=f"{_op_name(error.func)} reads a value on the host")
     except Exception as error:
         return Trace(reason=describe(error))
+    _drop_write_backs(module)
     module.graph.eliminate_dead_code()
     return _convert(module, [*names, *free], set(free))
 
 
 def _traced(run: Callable[..., Any], fakes: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     return make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, _error_on_data_dependent_ops=True)(*fakes)
+
+
+def _drop_write_backs(module: torch.fx.GraphModule) -> None:
+    """Removes the copies back into arguments that functionalizing puts at the end, so that the graph is of values alone."""
+    for node in reversed(module.graph.nodes):
+        if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder":
+            for user in [user for user in node.args[0].users if user.op == "output"]:
+                user.replace_input_with(node.args[0], node.args[1])
+            node.replace_all_uses_with(node.args[1])
+            module.graph.erase_node(node)
 
 
 def _convert(module: torch.fx.GraphModule, names: Sequence[str], free: set[str]) -> Trace:

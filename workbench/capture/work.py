@@ -80,7 +80,7 @@ def matmul_flops(node: torch.fx.Node) -> int:
     if target._schema.name == "workbench::attention":
         query, key, value, causal = args[0], args[1], args[2], args[5] if len(args) > 5 else False
         pairs = math.prod(query.shape[:-1]) * key.shape[-2]
-        return pairs * 2 * (query.shape[-1] + value.shape[-1]) // (2 if causal else 1)
+        return int(pairs * 2 * (query.shape[-1] + value.shape[-1]) // (2 if causal else 1))
     if target.overloadpacket not in flop_registry:
         return 0
     try:
