@@ -70,7 +70,8 @@ def candidate_of(source: str, entry: str, id: str = "k7") -> Candidate:
 
 def evaluation_of(candidate: Candidate, task: str = "t", verdict: Verdict = Verdict.RIGHT, **fields) -> Evaluation:
     timing = Timing(12.3, 12.3, 12.3, 12.3, 12.3, modelled=True)
-    fields = {"judged_by": "interpreter (4×130)", "timing": timing, **fields}
+    sets = ("small", "prime", "small, sorted")
+    fields = {"judged_by": "interpreter (4×130)", "timing": timing, "input_sets": sets, **fields}
     return Evaluation(f"{candidate.id}.1", candidate.id, task, verdict, **fields)
 
 
@@ -117,3 +118,74 @@ def run_bare(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture
 def bare(run_bare):
     return run_bare
+
+
+def stored_run(store, task, *, run: str = "softmax-1", end: bool = True):
+    """A short run in a store: three variants, of which one is right, one wrong and one does not build."""
+    from workbench import events
+    from workbench.brief import Budget, Proposal
+    from workbench.candidate import Baseline, Diagnosis, Witness
+
+    k1 = candidate_of(SOFTMAX, "softmax", "k1")
+    k2 = Candidate(
+        "k2", "triton", SOFTMAX.replace("tl.exp", "tl.exp2"), "softmax", parents=("k1",), proposer="experts", plan="<b>base two</b>"
+    )
+    k3 = Candidate("k3", "triton", SOFTMAX.replace("tl.max", "tl.most"), "softmax", parents=("k1",), proposer="experts")
+    right = evaluation_of(k1, task.id, parameters={"WARPS": 8})
+    wrong = evaluation_of(
+        k2, task.id, Verdict.WRONG, timing=None, reason="output 0 differs", witness=Witness(7, "normal", 0, (1, 2), 0.5, 0.25, 1e-6)
+    )
+    broken = evaluation_of(k3, task.id, Verdict.DOES_NOT_BUILD, timing=None, reason="tl has no most", judged_by="")
+    eager = Baseline("eager", Timing(40.0, 40.0, 40.0, 40.0, 40.0, modelled=True))
+    happened = [
+        events.RunStarted(task, Budget(evaluations=3), 0, ("experts",), cell="cell-1", cell_source=CELL),
+        events.Prepared(9.5, (eager, Baseline("compile", None, "no GPU")), "no GPU: interpreter, modelled for cuda:90"),
+        *(events.Proposed(Proposal(f"b{number}", one)) for number, one in enumerate((k1, k2, k3), 1)),
+        events.Evaluated("b1", right, Diagnosis(right.id, "memory", "It moves the least bytes that it can.", "Use wider loads.")),
+        events.BestChanged("k1", right.id, 12.3),
+        events.Evaluated("b2", wrong),
+        events.Evaluated("b3", broken),
+    ]
+    if end:
+        happened.append(events.Ended("3 evaluations done", "k1"))
+    store.extend(run, tuple(happened))
+    return run
+
+
+CELL = "%%evolve_kernel --auto\ndef softmax(x, dim=-1):\n    return torch.softmax(x, dim)\n\ny = softmax(x)\n"
+
+
+@pytest.fixture(scope="session")
+def softmax_task():
+    import torch
+
+    from workbench.capture import capture_call
+
+    def softmax(x, dim=-1):
+        return torch.softmax(x, dim)
+
+    return capture_call(softmax, (torch.randn(64, 100),)).task
+
+
+@pytest.fixture(scope="session")
+def ipython():
+    """The one shell of the process, with the extension loaded."""
+    from IPython.testing.globalipapp import start_ipython
+
+    shell = start_ipython()
+    shell.run_line_magic("load_ext", "workbench")
+    return shell
+
+
+@pytest.fixture
+def shell(ipython, tmp_path, monkeypatch):
+    """The shell in an empty folder, with no runs of its own."""
+    from workbench.notebook.session import SESSION
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WORKBENCH_STORE", raising=False)
+    monkeypatch.setattr(SESSION, "runs", {})
+    monkeypatch.setattr(SESSION, "current_id", "")
+    yield ipython
+    for run in SESSION.runs.values():
+        run.close()

@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from conftest import SCALED, SOFTMAX, candidate_of, evaluation_of
+from conftest import CELL, SCALED, SOFTMAX, candidate_of, evaluation_of
 
 from workbench.build.tune import choose
 from workbench.candidate import Verdict
@@ -26,7 +26,7 @@ def softmax(x, dim=-1):
     return torch.softmax(x, dim)
 
 
-SOFTMAX_CELL = "%%evolve_kernel --auto\ndef softmax(x, dim=-1):\n    return torch.softmax(x, dim)\n\ny = softmax(x)\n"
+SOFTMAX_CELL = CELL
 
 
 def written(op, args, source, entry, cell_source="", **fields) -> tuple[str, object]:
@@ -162,7 +162,7 @@ def test_a_shape_that_the_launcher_refuses_falls_back_and_says_so(seen):
 
 
 def test_judged_on_one_shape_only_it_is_held_to_that_shape():
-    text, _ = written(softmax, (torch.randn(8, 100),), SOFTMAX, "softmax", judged_by="nobody")
+    text, _ = written(softmax, (torch.randn(8, 100),), SOFTMAX, "softmax", input_sets=("small", "small, sorted"))
     assert "x.shape == (8, 100)" in text
 
 

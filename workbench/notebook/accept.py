@@ -63,11 +63,16 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     if believed is None:
         raise MisuseError(f"{candidate.id} was not judged yet: wait for it, then accept it")
 
-    prepared, evaluation = judge_once(task, candidate, believed.parameters, id=believed.id, mode="full")
-    refuse_unless_fit(evaluation, consent)
+    started = summary.started
+    assert started is not None
 
-    cell_source = summary.started.cell_source if summary.started is not None else ""
-    code = write_cell(task, candidate, evaluation.parameters, evaluation, evolution.id, cell_source=cell_source)
+    def write(judged: Evaluation) -> str:
+        return write_cell(task, candidate, believed.parameters, judged, evolution.id, cell_source=started.cell_source)
+
+    write(believed)  # what can't be written at all is said before minutes go into judging
+    prepared, evaluation = judge_once(task, candidate, believed.parameters, id=believed.id, mode="full", device=started.device)
+    refuse_unless_fit(evaluation, consent)
+    code = write(evaluation)
     evidence = Evidence(
         task=task.id,
         run=evolution.id,

@@ -50,15 +50,19 @@ def show(evolution: Any) -> LiveDisplay | None:
 
 def _show_board(evolution: Any) -> None:
     """The board, where its widget can run. A fault in it must never cost the static output."""
-    try:
-        from IPython.display import display
+    from IPython.display import display
 
+    try:
         from workbench.board import Board
         from workbench.notebook.accept import make_accept
 
-        display(Board(evolution, accept=make_accept(evolution)))
-    except Exception:
-        _log.warning("the board can't be shown; the run goes on, see %%evolve_kernel status", exc_info=True)
+        board = Board(evolution, accept=make_accept(evolution))
+    except Exception as error:
+        _log.debug("no board", exc_info=True)
+        said = f"No board here ({error}). The run goes on: %evolve_kernel status, step, auto, pause, stop, show ID, accept ID."
+        display({"text/plain": said}, raw=True)
+        return
+    display(board)
 
 
 def _pretty(evolution: Any, printer: Any, cycle: bool) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser
+from IPython.display import display
 
+from workbench.errors import CaptureError
 from workbench.notebook import views
 from workbench.notebook.api import begin, check_proposer
 from workbench.notebook.api import open as open_run
@@ -38,6 +40,8 @@ VERBS = {
     "accept": "ID [--replace] [--to FILE] [--consent]: judge it once more, then write it as plain code",
     "open": "RUN: an earlier run, rebuilt from the store",
 }
+OP_RAISES = "mend the op or its inputs first"
+"""How capture's message ends when the op itself raised."""
 TAKES_ID = ("show", "diff", "pin", "branch", "accept")
 
 
@@ -87,9 +91,7 @@ class EvolveMagics(Magics):  # type: ignore[misc]
             raise UsageError(f"--out {options.out}: not a name for a variable")
         if options.inputs is not None and not options.inputs.isidentifier():
             raise UsageError(f"--inputs {options.inputs}: give the name of a variable or function, and define it before")
-        from workbench.capture import capture_cell
-
-        captured = capture_cell(source, self.shell.user_ns, inputs=options.inputs, name=options.name, target=options.target)
+        captured = self._capture(source, options)
         evolution = begin(
             captured,
             steps=options.steps,
@@ -107,6 +109,22 @@ class EvolveMagics(Magics):  # type: ignore[misc]
             if live is not None:
                 live.flush()
         return evolution
+
+    def _capture(self, source: str, options: Any) -> Any:
+        """Runs the cell as it would run without the magic, and captures its op."""
+        __tracebackhide__ = True
+        from workbench.capture import capture_cell
+
+        try:
+            captured = capture_cell(source, self.shell.user_ns, inputs=options.inputs, name=options.name, target=options.target)
+        except CaptureError as error:
+            # The person debugs an op of their own by its own error, with its lines.
+            if error.__cause__ is not None and str(error).endswith(OP_RAISES):
+                raise error.__cause__ from None
+            raise
+        if captured.shown is not None:
+            display(captured.shown)
+        return captured
 
     def _line(self, line: str) -> Any:
         __tracebackhide__ = True
@@ -137,7 +155,8 @@ class EvolveMagics(Magics):  # type: ignore[misc]
         return evolution
 
     def _show(self, rest: str) -> Any:
-        return views.variant(SESSION.current, _one("show", rest))
+        name = _one("show", rest)
+        return views.variant(SESSION.current, name)
 
     def _diff(self, rest: str) -> Any:
         names = rest.split()
@@ -188,7 +207,8 @@ def _naming(verb: str) -> Callable[[EvolveMagics, str], Any]:
     """A verb that takes the id of a variant."""
 
     def act(magics: EvolveMagics, rest: str) -> Any:
-        name = views.resolve(SESSION.current, _one(verb, rest))
+        given = _one(verb, rest)
+        name = views.resolve(SESSION.current, given)
         getattr(SESSION.current, verb)(name)
         return views.Line(f"{SESSION.current.id}: {verb} {name}")
 
