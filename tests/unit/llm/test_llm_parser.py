@@ -57,6 +57,18 @@ def test_a_model_has_to_be_a_class_named_modelnew():
     assert "must define 'ModelNew'" in parse("```python\nimport triton\n@triton.jit\ndef k(x):\n    pass\n```", asked).problem
 
 
+def test_another_threads_parsing_does_not_spoil_ours(monkeypatch):
+    parse_once, failures = ast.parse, [SystemError("AST constructor recursion depth mismatch (before=126, after=145)")]
+
+    def flaky(*args, **kwargs):
+        if failures:
+            raise failures.pop()
+        return parse_once(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", flaky)
+    assert parse(f"```python\n{llm_briefs.SOURCE}```", wanted()).problem == "" and not failures
+
+
 @settings(max_examples=200, deadline=None)
 @given(cut=st.integers(0, 10_000), pick=st.integers(0, len(REPLIES) - 1), finish=st.sampled_from(["stop", "length", ""]))
 def test_any_part_of_a_reply_is_read_or_named_and_never_raises(cut, pick, finish):

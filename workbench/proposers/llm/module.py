@@ -82,7 +82,7 @@ def examine(source: str) -> Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a stray backslash in a model's string is its own affair
-            tree = ast.parse(source)
+            tree = _parsed(source)
     except SyntaxError as error:
         shown = (error.text or "").strip()[:80]
         return Module(source, f"line {error.lineno}: {error.msg}" + (f" at {shown!r}" if shown else ""))
@@ -121,7 +121,7 @@ def add_missing_imports(module: Module) -> tuple[Module, tuple[str, ...]]:
     lines = [line for name, line in _IMPORTS.items() if name in module.missing]
     if not lines:
         return module, ()
-    tree = ast.parse(module.source)
+    tree = _parsed(module.source)
     after = 0
     for node in tree.body:  # below the docstring and the imports from the future
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
@@ -131,6 +131,13 @@ def add_missing_imports(module: Module) -> tuple[Module, tuple[str, ...]]:
     source = module.source.split("\n")
     mended = examine("\n".join([*source[:after], *lines, *source[after:]]))
     return mended, tuple(f"added: {line}" for line in lines)
+
+
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SystemError:  # Python 3.11 counts the parser's depth for all threads together, and another thread was parsing too
+        return ast.parse(source)
 
 
 def _fits(found: Definition, parameters: tuple[str, ...] | None) -> bool:
