@@ -29,7 +29,10 @@ from workbench.judge.unsupported import InterpreterUnsupported
 
 _native = interpreter._interpreter
 _ir = interpreter._ir
-_dtype_of = interpreter._get_np_dtype
+
+
+def _dtype_of(dtype: Any) -> np.dtype:
+    return np.dtype(interpreter._get_np_dtype(dtype))
 
 
 class Watch:

@@ -28,6 +28,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from workbench.judge import _mended as mended
 from workbench.judge import rewrite
 from workbench.judge._mended import Now
+from workbench.judge._quicker import quicken
 from workbench.judge.memory import Memory
 from workbench.judge.pretend import Pretend
 from workbench.judge.unsupported import InterpreterUnsupported, OutOfBoundsError
@@ -48,6 +49,7 @@ def mend(target: Target | None = None) -> None:
         return
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("set TRITON_INTERPRET=1 in the environment of the process before triton is imported")
+    quicken()
     _mend_builder()
     _mend_language()
     _mend_launches()

@@ -120,10 +120,13 @@ class LaunchTraffic:
     Attributes:
         unique_bytes: distinct bytes of device memory, in sectors of 32 bytes, that the grid touches.
         read_bytes, write_bytes: the two parts of `unique_bytes`; a tensor that is read and written counts in both.
+        program_bytes: distinct bytes that one program touches, on average. What the grid's programs touch together beyond `unique_bytes` is
+            shared between programs; what they request beyond that, each reads again itself.
         requested_bytes: bytes that the multiprocessors ask the L2 for.
         flops: floating-point operations outside matrix products.
         dot_flops: those of matrix products, by operand dtype.
-        steps: loads that depend on nothing but a loop, one after another, in the longest program: how long one program must take at least.
+        loads: load instructions that one program executes, on average.
+        by_argument: `unique_bytes` of each tensor argument.
         sampled: programs that were interpreted, of `programs`.
         note: how the figures were degraded, where they were.
     """
@@ -137,11 +140,12 @@ class LaunchTraffic:
     unique_bytes: float = 0.0
     read_bytes: float = 0.0
     write_bytes: float = 0.0
+    program_bytes: float = 0.0
     requested_bytes: float = 0.0
     atomics: float = 0.0
     flops: float = 0.0
     dot_flops: Mapping[str, float] = field(default_factory=dict)
-    steps: float = 0.0
+    loads: float = 0.0
     by_argument: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 

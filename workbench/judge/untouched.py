@@ -35,19 +35,24 @@ _FILLS = frozenset(
         "fill", "arange", "eye",
     }
 )  # fmt: skip
+_AS_EMPTY = frozenset(
+    {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "clone", "_to_copy"}
+)
 _COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "contiguous", "cat", "stack"})
 
 
 def make_untouched(specs: Sequence[InputSpec], seed: int = 0) -> list[Any]:
     """Arguments of the specs' shapes and strides. Small tensors, and integers (indices, lengths) of up to 2^22 elements, have content."""
     arguments: list[Any] = []
-    for position, spec in enumerate(specs):
-        elements = math.prod(spec.shape)
-        drawn = spec.values.kind != "bytes" and (elements <= SMALL or (spec.dtype.startswith(("int", "uint")) and elements <= 1 << 22))
-        if drawn or not spec.is_tensor:
-            arguments.append(make_input(spec, stream_seed(seed, position)))
-        else:
-            arguments.append(torch.empty_strided(spec.shape, spec.strides, dtype=getattr(torch, spec.dtype)))
+    # Not even a function mode that fills what `torch.empty` returns may see this.
+    with torch._C.DisableTorchFunction():
+        for position, spec in enumerate(specs):
+            elements = math.prod(spec.shape)
+            drawn = spec.values.kind != "bytes" and (elements <= SMALL or (spec.dtype.startswith(("int", "uint")) and elements <= 1 << 22))
+            if drawn or not spec.is_tensor:
+                arguments.append(make_input(spec, stream_seed(seed, position)))
+            else:
+                arguments.append(torch.empty_strided(spec.shape, spec.strides, dtype=getattr(torch, spec.dtype)))
     return arguments
 
 
@@ -57,6 +62,11 @@ class Untouched(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._calls: dict[LibraryCall, int] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Else torch's compiler is imported at the first call, which takes seconds. Nothing is compiled in here.
+        return False
 
     @property
     def calls(self) -> tuple[LibraryCall, ...]:
@@ -77,11 +87,11 @@ class Untouched(TorchDispatchMode):  # type: ignore[misc]
         if _is_view(func) or name in _SILENT:
             return func(*args, **kwargs)
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        result = self._result(func, args, kwargs, inputs)
+        result = self._result(func, name, args, kwargs, inputs)
         self._note(func, name, args, kwargs, inputs, result)
         return result
 
-    def _result(self, func: Any, args: Any, kwargs: Any, inputs: Sequence[torch.Tensor]) -> Any:
+    def _result(self, func: Any, name: str, args: Any, kwargs: Any, inputs: Sequence[torch.Tensor]) -> Any:
         large = any(tensor.numel() > SMALL for tensor in inputs)
         if large and func._schema.is_mutable:
             written = [
@@ -90,12 +100,18 @@ class Untouched(TorchDispatchMode):  # type: ignore[misc]
                 if argument.alias_info is not None and argument.alias_info.is_write and (argument.name in kwargs or position < len(args))
             ]
             return written[0] if len(func._schema.returns) == 1 else tuple(written) if func._schema.returns else None
+        if name in _AS_EMPTY:
+            made = _as_empty(name, args, kwargs)
+            # Memory fresh from the system is zero anyway, so only what is small need be filled.
+            return func(*args, **kwargs) if made.numel() <= SMALL else made
+        if not large and math.prod(tensor.numel() for tensor in inputs) <= 1 << 28:
+            return func(*args, **kwargs)
         try:
+            # The first of these takes torch seconds to get ready for, so it is left to the ops that are not foreseen above.
             shaped = func(*tree_map(_on_meta, args), **{**tree_map(_on_meta, kwargs), **_meta_device(func, kwargs)})
         except Exception:  # an op whose result depends on values has no meta kernel
             return func(*args, **kwargs)
-        results = [leaf for leaf in tree_leaves(shaped) if isinstance(leaf, torch.Tensor)]
-        if not large and all(tensor.numel() <= SMALL for tensor in results):
+        if not large and all(leaf.numel() <= SMALL for leaf in tree_leaves(shaped) if isinstance(leaf, torch.Tensor)):
             return func(*args, **kwargs)
         return tree_map(_made_real, shaped)
 
@@ -123,6 +139,18 @@ class Untouched(TorchDispatchMode):  # type: ignore[misc]
             dtype=str(floats[0]).removeprefix("torch.") if counter is not None and floats else "",
         )
         self._calls[call] = self._calls.get(call, 0) + 1
+
+
+def _as_empty(name: str, args: Any, kwargs: Any) -> torch.Tensor:
+    options = {key: kwargs[key] for key in ("dtype", "layout", "device") if kwargs.get(key) is not None}
+    like = {**options, **({"memory_format": kwargs["memory_format"]} if kwargs.get("memory_format") is not None else {})}
+    if name.startswith("new_"):
+        return args[0].new_empty(args[1], **options)
+    if name in ("zeros", "ones", "full"):
+        if name == "full" and "dtype" not in options:
+            options["dtype"] = torch.tensor(args[1]).dtype if not isinstance(args[1], float) else torch.get_default_dtype()
+        return torch.empty(args[0], **options)
+    return torch.empty_like(args[0], **like)
 
 
 def _is_view(func: Any) -> bool:

@@ -1,0 +1,33 @@
+"""Run in a process with TRITON_INTERPRET=1: measures the traffic of each family at its real shapes and prints it as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from triton_families import FAMILIES, specs
+
+from workbench.build.tune import load_candidate
+from workbench.judge.interpreter import mend
+from workbench.judge.traffic import measure
+from workbench.judge.untouched import make_untouched
+from workbench.records import encode
+
+
+def main(names: list[str]) -> None:
+    torch.set_num_threads(1)
+    mend()
+    directory = Path(tempfile.mkdtemp())
+    for name in names or list(FAMILIES):
+        family = FAMILIES[name]
+        launcher = load_candidate(family.source, family.entry, family.parameters, directory=directory, name=name)
+        traffic = measure(launcher, make_untouched(specs(family, family.dtypes[0], family.real)), budget=8_000)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps({"family": name, "traffic": encode(traffic), "memory_kib": memory}), flush=True)
+
+
+main(sys.argv[1:])
