@@ -17,7 +17,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -44,7 +44,8 @@ def decode(kind: type[R], data: Any) -> R:
     """The record of class `kind` that `encode` made `data` from. Fields that `data` lacks take their defaults; unknown ones
     are dropped, so that an older workbench can read a newer store.
     """
-    return typing.cast(R, _decode(kind, data))
+    decoder = _decoder(typing.cast(Any, kind))
+    return typing.cast(R, data if decoder is None else decoder(data))
 
 
 def dumps(value: Any) -> str:
@@ -63,41 +64,59 @@ def digest(value: Any, length: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
+Decoder = Callable[[Any], Any]
+
+
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _decode(kind: Any, data: Any) -> Any:
-    if isinstance(data, dict) and set(data) == {"$float"}:
-        return float(data["$float"])
-    origin = typing.get_origin(kind)
+def _decoder(kind: Any) -> Decoder | None:
+    """What turns JSON data into a value of `kind`; None where the data is the value already. Made once a type: stores are long."""
     if kind is Any or kind is object:
-        return _plain(data)
+        return _plain
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        if data is None:
-            return None
-        options = [option for option in typing.get_args(kind) if option is not type(None)]
-        return _decode(options[0], data) if len(options) == 1 else _plain(data)
+        options = [option for option in args if option is not type(None)]
+        inner = _decoder(options[0]) if len(options) == 1 else _plain
+        return None if inner is None else lambda data: None if data is None else inner(data)
     if origin is tuple:
-        args = typing.get_args(kind)
         if len(args) == 2 and args[1] is Ellipsis:
-            return tuple(_decode(args[0], item) for item in data)
-        return tuple(_decode(arg, item) for arg, item in zip(args, data, strict=True))
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        args = typing.get_args(kind)
-        return {key: _decode(args[1], item) for key, item in data.items()}
-    if origin is typing.Literal:
-        return data
+            each = _decoder(args[0])
+            return tuple if each is None else lambda data: tuple(map(each, data))
+        parts = [_decoder(arg) or _same for arg in args]
+        return lambda data: tuple(part(item) for part, item in zip(parts, data, strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        value = _decoder(args[1]) or _same
+        return lambda data: {key: value(item) for key, item in data.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(data)
+        return kind
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        hints = _hints(kind)
-        known = {field.name for field in dataclasses.fields(kind)}
-        return kind(**{name: _decode(hints[name], item) for name, item in data.items() if name in known})
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+        return _record(kind)
+    return _number if kind is float else None
+
+
+def _record(kind: type) -> Decoder:
+    fields: dict[str, Decoder] = {}
+
+    def decode_record(data: Any) -> Any:
+        if isinstance(data, kind):  # decoded before, where many records share one
+            return data
+        if not fields:  # only now: a record may hold its own kind
+            hints = typing.get_type_hints(kind)
+            fields.update({field.name: _decoder(hints[field.name]) or _same for field in dataclasses.fields(kind)})
+        return kind(**{name: fields[name](item) for name, item in data.items() if name in fields})
+
+    return decode_record
+
+
+def _same(data: Any) -> Any:
     return data
+
+
+def _number(data: Any) -> Any:
+    if isinstance(data, float):
+        return data
+    if isinstance(data, dict):
+        return float(data["$float"])
+    return float(data) if isinstance(data, int) and not isinstance(data, bool) else data
 
 
 def _plain(data: Any) -> Any:

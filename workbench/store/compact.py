@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.brief import Parent
 from workbench.events import Stamped
 from workbench.records import digest, encode
+from workbench.task import Task
 
 _MARK = "$part"
 
@@ -29,15 +31,16 @@ def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
     return body, parts
 
 
-def join(kind: str, body: Any, part: Callable[[str], Any]) -> Any:
-    """What `split` took apart; `part` gives the data of a digest."""
+def join(kind: str, body: Any, part: Callable[[str, type], Any]) -> Any:
+    """What `split` took apart; `part` gives the record of a digest. Records that share a part share the object."""
 
-    def back(data: Any) -> Any:
-        return part(data[_MARK]) if isinstance(data, Mapping) and set(data) == {_MARK} else data
+    def back(data: Any, of: type) -> Any:
+        return part(data[_MARK], of) if isinstance(data, Mapping) and set(data) == {_MARK} else data
 
     if kind == "RunStarted":
-        return {**body, "task": back(body["task"])}
+        return {**body, "task": back(body["task"], Task)}
     if kind == "Asked":
         brief = body["brief"]
-        return {**body, "brief": {**brief, "task": back(brief["task"]), "parents": [back(parent) for parent in brief["parents"]]}}
+        parents = [back(parent, Parent) for parent in brief["parents"]]
+        return {**body, "brief": {**brief, "task": back(brief["task"], Task), "parents": parents}}
     return body

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from workbench.errors import NoSuchRunError, StoreError
 from workbench.events import EVENT_TYPES, Evaluated, Event, Proposed, RunStarted, Stamped
@@ -107,7 +107,11 @@ class Store:
             NoSuchRunError: there is no such run.
         """
         table = schema.events
-        query = select(table).where(table.c.run == run, table.c.seq > after).order_by(table.c.seq)
+        query = (
+            select(table.c.run, table.c.seq, table.c.type, table.c.time, table.c.body)
+            .where(table.c.run == run, table.c.seq > after)
+            .order_by(table.c.seq)
+        )
         if wanted := tuple(types):
             query = query.where(table.c.type.in_(wanted))
         query = query.limit(limit)
@@ -115,7 +119,7 @@ class Store:
             if self._find(connection, run) is None:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
             part = _Parts(connection, run)
-            return tuple(_stamped(row, part) for row in connection.execute(query).mappings().all())
+            return tuple(_stamped(*row, part) for row in connection.execute(query).all())
 
     def runs(self, cell: str | None = None) -> tuple[RunSummary, ...]:
         """All runs, the newest first; with `cell` only those of that notebook cell."""
@@ -230,23 +234,25 @@ class Store:
 
 
 class _Parts:
-    """The parts of one run, read when first needed."""
+    """The parts of one run, as records, read when first needed."""
 
     def __init__(self, connection: Connection, run: str) -> None:
         self._connection, self._run = connection, run
-        self._known: dict[str, Any] | None = None
+        self._texts: dict[str, str] | None = None
+        self._known: dict[str, Any] = {}
 
-    def __call__(self, digest: str) -> Any:
-        if self._known is None:
+    def __call__(self, digest: str, kind: type) -> Any:
+        if self._texts is None:
             rows = self._connection.execute(select(schema.parts.c.digest, schema.parts.c.body).where(schema.parts.c.run == self._run))
-            self._known = {key: json.loads(body) for key, body in rows}
+            self._texts = dict(rows.tuples().all())
+        if digest not in self._known:
+            self._known[digest] = decode(kind, json.loads(self._texts[digest]))
         return self._known[digest]
 
 
-def _stamped(row: RowMapping, part: Callable[[str], Any]) -> Stamped:
-    kind = row["type"]
-    event: Any = decode(EVENT_TYPES[kind], compact.join(kind, json.loads(row["body"]), part))
-    return Stamped(run=row["run"], seq=row["seq"], time=row["time"], event=event)
+def _stamped(run: str, seq: int, kind: str, time: float, body: str, part: _Parts) -> Stamped:
+    event: Any = decode(EVENT_TYPES[kind], compact.join(kind, json.loads(body), part))
+    return Stamped(run=run, seq=seq, time=time, event=event)
 
 
 def _of_run(statement: Any, run: str) -> Any:
