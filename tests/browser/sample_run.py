@@ -177,7 +177,7 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
         driver="580.82" if measured else "",
     )
     yield events.RunStarted(
-        TASK, Budget(evaluations=max(60, count + 16), seconds=1800.0), 0, ("experts", "llm:qwen"), cell="c0ffee01", cell_source=CELL
+        TASK, Budget(evaluations=max(60, count + 16), seconds=1800.0), 0, ("experts", "llm:qwen"), cell="c0", cell_source=CELL
     )
     yield events.StateChanged("preparing")
     baselines = (

@@ -44,9 +44,11 @@ function render({ model, el }: Props): () => void {
   return () => life.abort();
 }
 
-/** A notebook in command mode takes single keys for commands ("d d" deletes the cell); keys pressed in the board are the board's. */
+/**
+ * A notebook in command mode takes single keys for commands ("d d" deletes the cell); keys pressed in the board are the board's. Those
+ * with Ctrl or Command stay the notebook's, so that saving and the command palette go on working.
+ */
 function keepKeys(root: HTMLElement): void {
-  root.setAttribute("data-lm-suppress-shortcuts", "true");
   root.addEventListener("keydown", (event) => {
     if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
   });

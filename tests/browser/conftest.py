@@ -1,0 +1,209 @@
+"""JupyterLab on a loopback port with folders and a token of its own, and a Chromium that can reach nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE)]
+
+from harness import CHROMIUM, FLAGS  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests."""
+    from playwright.sync_api import sync_playwright
+
+    if not Path(CHROMIUM).exists():
+        pytest.fail(f"the browser tests need {CHROMIUM}: install Debian's chromium (make chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Seen:
+    """What went wrong in a page, and which hosts it asked for."""
+
+    errors: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+
+
+def new_page(chromium: Any) -> Any:
+    """A page whose every request to another host than 127.0.0.1 is refused and noted in `page.seen`."""
+    context = chromium.new_context(viewport={"width": 1360, "height": 1000}, reduced_motion="reduce")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    made = context.new_page()
+    made.seen = seen = Seen()
+    made.on("pageerror", lambda error: seen.errors.append(str(error)))
+
+    def guard(route: Any) -> None:
+        if urlsplit(route.request.url).hostname in ("127.0.0.1", None):
+            route.continue_()
+        else:
+            seen.strange.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", guard)
+    return made
+
+
+@pytest.fixture
+def page(chromium) -> Iterator[Any]:
+    """A page of a test's own, see `new_page`."""
+    made = new_page(chromium)
+    yield made
+    made.context.close()
+
+
+@pytest.fixture(scope="class")
+def shared_page(chromium) -> Iterator[Any]:
+    """A page for all tests of a class: JupyterLab takes its time to open."""
+    made = new_page(chromium)
+    yield made
+    made.context.close()
+
+
+@dataclass
+class Lab:
+    """A running JupyterLab; notebooks are made in `root`."""
+
+    url: str
+    token: str
+    root: Path
+
+    def notebook(self, name: str, cells: list[str]) -> str:
+        """Writes a notebook with these code cells; their ids are c0, c1, …"""
+        book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+        book.cells = [nbformat.v4.new_code_cell(source, id=f"c{number}") for number, source in enumerate(cells)]
+        nbformat.write(book, self.root / name)
+        return name
+
+    def open(self, page: Any, name: str) -> Notebook:
+        """Opens a notebook of `root` alone in the page, and waits for its kernel."""
+        page.goto(f"{self.url}doc/workspaces/{secrets.token_hex(4)}/tree/{name}?token={self.token}")
+        page.wait_for_function("window.jupyterapp !== undefined", timeout=60_000)
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        page.wait_for_function(f"({CURRENT})?.sessionContext.session?.kernel?.connectionStatus === 'connected'", timeout=90_000)
+        page.evaluate(f"({CURRENT}).sessionContext.ready")
+        return Notebook(page)
+
+
+CURRENT = "window.jupyterapp.shell.currentWidget"
+CELLS = f"({CURRENT}).content.model.sharedModel.cells"
+
+
+@dataclass
+class Notebook:
+    """The notebook that a page shows, driven through JupyterLab's own commands."""
+
+    page: Any
+
+    def run(self, index: int, timeout: float = 60.0) -> None:
+        """Runs one cell as a person does, and waits for the kernel to finish it. Fails where the cell fails."""
+        self.page.set_default_timeout(timeout * 1000)
+        self.page.evaluate(f"(index) => {{ ({CURRENT}).content.activeCellIndex = index; }}", index)
+        self.page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")  # resolves when the cell has run
+        self.page.set_default_timeout(30_000)
+        for output in self.outputs(index):
+            assert output["output_type"] != "error", f"cell {index}: {output.get('evalue')}"
+
+    def sources(self) -> list[str]:
+        found: list[str] = self.page.evaluate(f"{CELLS}.map((cell) => cell.getSource())")
+        return found
+
+    def metadata(self, index: int) -> dict[str, Any]:
+        found: dict[str, Any] = self.page.evaluate(f"(index) => {CELLS}[index].toJSON().metadata", index)
+        return found
+
+    def outputs(self, index: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.page.evaluate(f"(index) => {CELLS}[index].toJSON().outputs", index)
+        return found
+
+    def text(self, index: int) -> str:
+        """What a cell printed or gave as text."""
+        parts = []
+        for output in self.outputs(index):
+            parts.append(output.get("text") or output.get("data", {}).get("text/plain", ""))
+        return "".join("".join(part) for part in parts)
+
+    def add(self, source: str) -> int:
+        """A new code cell at the end; its index."""
+        cell = "{cell_type: 'code', source}"
+        self.page.evaluate(f"(source) => ({CURRENT}).content.model.sharedModel.insertCell({CELLS}.length, {cell})", source)
+        return len(self.sources()) - 1
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory) -> Iterator[Lab]:
+    """One JupyterLab for all tests."""
+    folder = tmp_path_factory.mktemp("lab")
+    root, settings = folder / "notebooks", folder / "settings"
+    root.mkdir()
+    quiet = settings / "@jupyterlab" / "apputils-extension"
+    quiet.mkdir(parents=True)
+    (quiet / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
+    token = secrets.token_hex(16)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "WORKBENCH"))}
+    for name in ("CONFIG", "DATA", "RUNTIME"):
+        environment[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
+    environment |= {"IPYTHONDIR": str(folder / "ipython"), "XDG_DATA_HOME": str(folder / "share"), "JUPYTER_TOKEN": token}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(HERE)])
+    log = (folder / "lab.log").open("w")
+    server = subprocess.Popen(
+        [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
+            f"--ServerApp.root_dir={root}", f"--LabApp.user_settings_dir={settings}", f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+            "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
+        ],
+        env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait(15)
+        log.close()
+
+
+def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """Where the server listens: it writes so itself, once it knows its port."""
+    for _ in range(600):
+        assert server.poll() is None, f"JupyterLab ended: {log.read_text()[-2000:]}"
+        for file in runtime.glob("jpserver-*.json"):
+            try:
+                url = str(json.loads(file.read_text())["url"])
+                urllib.request.urlopen(f"{url}api", timeout=5).read()
+            except (OSError, ValueError, KeyError):
+                continue
+            return url
+        time.sleep(0.1)
+    raise AssertionError(f"JupyterLab did not start in a minute: {log.read_text()[-2000:]}")
