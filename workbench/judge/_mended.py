@@ -32,7 +32,8 @@ _ir = interpreter._ir
 
 
 def _dtype_of(dtype: Any) -> np.dtype:
-    return np.dtype(interpreter._get_np_dtype(dtype))
+    found: np.dtype = interpreter._get_np_dtype(dtype)
+    return found
 
 
 class Watch:

@@ -28,6 +28,17 @@ class Region:
     nbytes: int
 
 
+_INNER: dict[int, tuple[int, int, int]] = {}
+
+
+def set_inner(tensor: torch.Tensor, nbytes: int) -> None:
+    """Tells that of the tensor's storage only `nbytes` from the tensor's start on are its own: the rest are margins."""
+    with torch._C.DisableTorchFunction():
+        storage = tensor.untyped_storage()
+        start = tensor.data_ptr()
+        _INNER[storage.data_ptr()] = (storage.nbytes(), start, start + nbytes)
+
+
 class Memory:
     """The regions of one launch, and the check of each access against them."""
 
@@ -41,10 +52,14 @@ class Memory:
         with torch._C.DisableTorchFunction():
             storage = tensor.untyped_storage()
             sizes = [size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0]
+            start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+            total, first, last = _INNER.get(start, (0, 0, 0))
+            if total == storage.nbytes():  # else the address has been given to another storage since
+                start, end = first, last
             region = Region(
                 name=name,
-                start=storage.data_ptr(),
-                end=storage.data_ptr() + storage.nbytes(),
+                start=start,
+                end=end,
                 base=tensor.data_ptr(),
                 itemsize=tensor.element_size(),
                 shape=tuple(tensor.shape),

@@ -376,6 +376,22 @@ def out_of_bounds_is_told():
         raise AssertionError("not told")
 
 
+@check
+def margins_are_out_of_bounds():
+    from workbench.judge.arena import Arena
+
+    arena = Arena("nan")
+    x, o = arena.place(rand(100), "x"), arena.place(torch.zeros(128), "o")
+    casting[(1,)](x[:64], o, N=64)
+    same(o[:64], x[:64])
+    try:
+        shift[(2,)](x, o, 128, 0, N=64)
+    except OutOfBoundsError as error:
+        assert "reads 28 elements past the end of x (100)" in str(error), error
+    else:
+        raise AssertionError("not told")
+
+
 @triton.jit
 def assembly(x, o, N: tl.constexpr):
     i = tl.arange(0, N)

@@ -83,10 +83,19 @@ def test_small_tensors_have_values(tmp_path):
 
 
 def test_equal_launches_are_counted_and_compiled_once(tmp_path):
-    source = (
-        "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i + n, tl.load(x + i))\n\n"
-        "def f(x):\n    for i in range(2, 12):\n        k[(16,)](x, i * 32, B=64)\n    k[(8,)](x, 64, B=64)\n    k[(0,)](x, 64, B=64)\n    return x\n"
-    )
+    source = """
+@triton.jit
+def k(x, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i + n, tl.load(x + i))
+
+def f(x):
+    for i in range(2, 12):
+        k[(16,)](x, i * 32, B=64)
+    k[(8,)](x, 64, B=64)
+    k[(0,)](x, 64, B=64)
+    return x
+"""
     recording = of_source(source, tmp_path)
     assert [(launch.count, launch.resources.launches, launch.grid[0]) for launch in recording.launches] == [(10, 10, 16), (1, 1, 8)]
     assert recording.launches[1].build_ms == 0.0
@@ -192,7 +201,7 @@ def test_a_fault_is_data_with_its_line(change, kind, says, line, tmp_path):
 
 def test_too_much_shared_memory_is_a_build_error(tmp_path):
     family = FAMILIES["linear_relu"]
-    source = family.source.replace("num_stages=3", "num_stages=8").replace("[64, 128]", "[256]")
+    source = family.source.replace("num_stages=3", "num_stages=16").replace("[64, 128]", "[256]")
     error = record(source, family.entry, {}, specs(family, "float32", family.real), H200, directory=tmp_path).error
     assert error is not None and error.kind == "build" and error.message.startswith("out of resources: matmul_kernel needs")
 
