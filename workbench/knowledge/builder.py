@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from workbench.graph import Node
 from workbench.knowledge.axes import Axes, Dim, UnsupportedError
 from workbench.knowledge.program import Access, Output, Program, Ref, Value
-from workbench.task import InputSpec, Task
+from workbench.task import InputSpec, Task, Values
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
@@ -65,6 +67,13 @@ class Builder:
         self._accesses[ref.id] = Access(name, dims, order, dense, spec.dtype)
         self._loaded[name] = Handle(ref, dims, spec.dtype)
         return self._loaded[name]
+
+    def declare(self, node: Node) -> None:
+        """A tensor that the model holds: it becomes an argument after the task's own."""
+        if self._task.format != "model" or node.name in self._specs:
+            raise UnsupportedError(f"{node.name}, a tensor that is no argument")
+        strides = tuple(math.prod(node.shape[place + 1 :]) for place in range(len(node.shape)))
+        self._specs[node.name] = InputSpec(node.name, node.shape, node.dtype, strides, Values("normal"), role="parameter")
 
     def full(self, number: Any, shape: Sequence[int], dtype: str) -> Handle:
         """A constant tensor: its axes are whatever it is combined with."""
@@ -194,7 +203,8 @@ class Builder:
         program = Program(self._task.entry, tuple(values.values()), tuple(results), ())
         used = program.needed([output.value.id for output in results if isinstance(output.value, Ref)])
         atoms = {atom for value in used for atom in (*value.atoms, *value.over)} | {a for output in results for a in output.atoms}
-        kept = tuple(accesses[value.id] for value in used if value.kind == "load")
+        given = list(self._specs)
+        kept = tuple(sorted((accesses[value.id] for value in used if value.kind == "load"), key=lambda access: given.index(access.input)))
         _check(used, kept, atoms, self.axes.fixed)
         sizes = {atom: self.axes.size((atom,)) for atom in sorted(atoms | {a for access in kept for dim in access.dims for a in dim})}
         return replace(program, values=tuple(used), accesses=kept, sizes=sizes, fixed=frozenset(self.axes.fixed & set(sizes)))
@@ -203,7 +213,7 @@ class Builder:
         value = Ref(renamed[handle.value.id]) if isinstance(handle.value, Ref) else handle.value
         dims = tuple(self.axes.resolve(dim) for dim in handle.dims)
         order = tuple(sorted(range(len(dims)), key=lambda dim: -strides[dim])) if len(strides) == len(dims) else tuple(range(len(dims)))
-        same = next((spec.name for spec in self._task.inputs if spec.dtype == handle.dtype and handle.dtype in FLOATS), "")
+        same = next((spec.name for spec in self._specs.values() if spec.dtype == handle.dtype and handle.dtype in FLOATS), "")
         return Output(value, dims, handle.dtype, order, same)
 
     def _operand(self, arg: Any, dtype: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from workbench.knowledge.axes import Dim
 from workbench.knowledge.program import Access, Output, Program
@@ -18,12 +18,15 @@ class Launcher:
 
     Attributes:
         lines: its body so far.
+        parameters: tensors that the model holds, arguments after the task's own.
         device: text of the device of the results.
     """
 
-    def __init__(self, task: Task, program: Program, taken: Iterable[str] = ()) -> None:
-        self.task, self.program = task, program
-        self.names = Names({spec.name for spec in task.inputs} | set(taken))
+    def __init__(self, task: Task, program: Program, taken: Iterable[str] = (), preferred: Mapping[Dim, str] | None = None) -> None:
+        self.task, self.program, self._preferred = task, program, preferred or {}
+        given = [spec.name for spec in task.inputs]
+        self.parameters = tuple(dict.fromkeys(access.input for access in program.accesses if access.input not in given))
+        self.names = Names({*given, *self.parameters, *taken})
         self.lines: list[str] = []
         self._size: dict[int, str] = {}
         self._dims: dict[Dim, str] = {}
@@ -86,6 +89,7 @@ class Launcher:
                 )
             if used and not self.device:
                 self.device = f"{spec.name}.device"
+        self.device = self.device or f"{self.parameters[0]}.device"
         for access in self.program.accesses:
             self._read_shape(access, entry)
         done: set[str] = set()
@@ -107,7 +111,9 @@ class Launcher:
                 texts.append(self.size(dim))
                 unpack.append("_")
             else:
-                name = next((name for name in (letter, *_SPARE) if name not in unpack and self._free(name)), None) or self.names.new(letter)
+                name = next(
+                    (name for name in (self._preferred.get(dim, letter), *_SPARE) if name not in unpack and self._free(name)), None
+                ) or self.names.new(letter)
                 unpack.append(name)
                 texts.append(self._learn(dim, name))
         if not known_before and access.dims:

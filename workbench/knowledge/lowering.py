@@ -50,6 +50,9 @@ def _lower(task: Task, builder: Builder) -> Program:
 
     for node in task.graph.nodes:
         base, overload = _split(node.op)
+        if base == "get_attr":
+            builder.declare(node)
+            continue
         in_place = base.endswith("_") and not base.endswith("__")
         if base in _IGNORED:
             continue

@@ -17,6 +17,12 @@ from workbench.knowledge.scope import Names, Needs, Scope
 from workbench.task import Task
 
 
+_TAKEN = (
+    "rows", "cols", "batch", "mask", "tile", "tile_m", "tile_n", "in_group", "first", "height", "part", "k", "k_across", "k_down", "left",
+    "right", "acc", "M", "N", "K", "B",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Product:
     """A matrix product and its axes: `batch` may be empty."""
@@ -55,8 +61,9 @@ class MatmulWriter:
         """The kernels, with their launches in the launcher."""
         self.launcher.lines.append("BLOCK_M, BLOCK_N, BLOCK_K = TILE")
         if not self.wide:
+            largest = (self.product.left.input, self.product.right.input, self.outputs[0])
             self.launcher.lines += [
-                f"if max({', '.join(f'{name}.numel()' for name in (self.product.left.input, self.product.right.input, self.outputs[0]))}) >= 2**31:",
+                f"if max({', '.join(f'{name}.numel()' for name in largest)}) >= 2**31:",
                 f'    raise ValueError("{self.task.entry}: written for fewer than 2**31 elements")',
             ]
         kernels = self._split() if self.choices["split"] == "splitk" else [self._whole()]
@@ -152,9 +159,8 @@ class MatmulWriter:
         return Layout((*axes, LoopAxis(inner, "K", (self.product.inner,))))
 
     def _epilogue(self, accumulator: str) -> list[str]:
-        taken = "rows cols batch mask tile tile_m tile_n in_group first height part k k_across k_down left right acc M N K B".split()
         scope = Scope(
-            self.program, self.layout, Names([*taken, *(value.input for value in self.program.of_kind("scalar"))]), self.needs,
+            self.program, self.layout, Names([*_TAKEN, *(value.input for value in self.program.of_kind("scalar"))]), self.needs,
             mask=self._mask, pads={}, env={self.product.dot.id: Expr(accumulator)},
         )  # fmt: skip
         scope.compute([output.value.id for output in self.program.outputs if isinstance(output.value, Ref)])

@@ -66,19 +66,21 @@ def assemble(
     needs: Needs,
 ) -> str:  # fmt: skip
     """The module's text."""
-    parts = [f'"""{textwrap.fill(title, WIDTH)}"""', _imports(task, needs)]
+    is_model = task.format == "model"
+    name = _private(task) if is_model else task.candidate_entry
+    own = launcher.parameters
+    model = model_class(task, name, own) if is_model else None
+    parts = [f'"""{textwrap.fill(title, WIDTH)}"""', _imports(needs, model.imports if model else ())]
     if tune:
         parts.append("\n".join(["TUNE = {", *(f'    "{name}": {list(values)},' for name, values in tune.items()), "}"]))
     blocks = [HELPERS[name].strip() for name in sorted(needs.helpers)]
     blocks += [kernel.definition() for kernel in kernels]
     returned = results[0] if len(results) == 1 else ", ".join(results)
-    is_model = task.format == "model"
-    name = _private(task) if is_model else task.candidate_entry
-    signature = ", ".join(spec.name for spec in task.inputs)
+    signature = ", ".join([*(spec.name for spec in task.inputs), *own])
     body = [*launcher.lines]
     blocks.append("\n".join([f"def {name}({signature}):", *(f"    {line}" for line in [*body, f"return {returned}"])]))
-    if is_model:
-        blocks.append(model_class(task, name))
+    if model:
+        blocks += [*model.needed, model.text]
     return "\n\n".join(parts) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
 
 
@@ -93,8 +95,8 @@ def _private(task: Task) -> str:
     return kernel_name(task).removesuffix("_kernel") + "_forward"
 
 
-def _imports(task: Task, needs: Needs) -> str:
-    lines = ["import torch", "import triton", "import triton.language as tl"]
+def _imports(needs: Needs, more: Sequence[str]) -> str:
+    lines = ["import torch", *more, "import triton", "import triton.language as tl"]
     if needs.libdevice:
         lines.append("from triton.language.extra import libdevice")
-    return "\n".join(lines)
+    return "\n".join(dict.fromkeys(lines))

@@ -20,7 +20,8 @@ CARD = """\
 A product is computed tile by tile: two operand tiles meet in shared memory, tensor cores multiply them, and the sum stays in registers
 in float32 until the whole inner dimension is done. Bias, activation, scale, residual and cast then happen in registers, before the
 result's only write: eager reads and writes the whole result again for each of them. Tiles of one neighbourhood run at the same time
-(grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split along it."""
+(grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split
+along it."""
 
 
 def find_product(program: Program) -> Product:
@@ -61,10 +62,9 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     product = find_product(program)
     space: dict[str, tuple[Any, ...]] = {}
     tiles = _tiles(program, product, 128, 128)
-    few = tiles < get_target(task.target).multiprocessors and program.elements(product.inner) >= 512
-    space["split"] = (
-        ("splitk", "none") if few and tiles * 4 <= get_target(task.target).multiprocessors else ("none", "splitk") if few else ("none",)
-    )
+    processors = get_target(task.target).multiprocessors
+    few = tiles < processors and program.elements(product.inner) >= 512
+    space["split"] = ("splitk", "none") if few and tiles * 4 <= processors else ("none", "splitk") if few else ("none",)
     space["order"] = ("grouped", "plain")
     space["edges"] = ("mask", "wrap")
     if product.dtype == "float32":
@@ -75,7 +75,10 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     product = find_product(program)
-    launcher = Launcher(task, program, taken=("TILE", "GROUP", "SPLIT", "NUM_WARPS", "NUM_STAGES", "BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    letters = {product.batch: "B", product.rows: "M", product.columns: "N", product.inner: "K"}
+    launcher = Launcher(
+        task, program, taken=("TILE", "GROUP", "SPLIT", "NUM_WARPS", "NUM_STAGES", "BLOCK_M", "BLOCK_N", "BLOCK_K"), preferred=letters
+    )
     needs = Needs()
     writer = MatmulWriter(task, program, product, choices, launcher, needs)
     kernels = writer.write()
@@ -134,7 +137,7 @@ MATMUL = Expert(
         ("edges", "mask"): "loads past the edges are masked",
         ("edges", "wrap"): "loads past the edges wrap around, which spares the mask; what they give is never stored",
         ("precision", "ieee"): "float32 products exactly, without tensor cores",
-        ("precision", "tf32x3"): "each float32 operand is split in two TF32 parts, whose three products on tensor cores keep float32's digits",
+        ("precision", "tf32x3"): "float32 operands in two TF32 parts each, whose three products on tensor cores keep float32's digits",
         ("precision", "tf32"): "TF32 tensor cores, as the precision policy allows",
     },
 )  # fmt: skip

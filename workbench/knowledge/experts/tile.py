@@ -38,7 +38,7 @@ def _axes(program: Program) -> tuple[Dim, Dim, Dim]:
 
 
 def _fits(task: Task, program: Program) -> Match:
-    columns, rows, rest = _axes(program)
+    columns, rows, _ = _axes(program)
     if any(
         value.atoms and value.atoms[-1] in rows and program.elements(value.atoms) > program.elements(rows)
         for value in program.of_kind("load")
@@ -120,8 +120,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         lanes = 1 << (program.elements(columns) - 1).bit_length()
         best = min(max(lanes, 16), 1024)
         tune = {
-            "COLS": [best, max(best // 2, 16)],
-            "ROWS": [max(4096 // best, 1), max(2048 // best, 1), max(8192 // best, 1)],
+            "COLS": list(dict.fromkeys([best, max(best // 2, 16)])),
+            "ROWS": list(dict.fromkeys(max(area // best, 1) for area in (4096, 2048, 8192))),
             "NUM_WARPS": [4, 8],
         }
     return assemble(task, f"{task.name}: every elementwise step in one pass, tile by tile.", tune, [kernel], launcher, results, needs)
