@@ -16,6 +16,7 @@ from workbench.candidate import Backend
 from workbench.errors import MisuseError, NoSuchCandidateError, StoreError, WorkbenchError
 from workbench.events import Asked, Ended, Event, Stamped, Submitted
 from workbench.evolution.loop import evolve
+from workbench.evolution.proposing import AnyProposer
 from workbench.evolution.recorder import AnyStore, Recorder, Subscriber
 from workbench.evolution.run import Run
 from workbench.evolution.view import Detail
@@ -43,15 +44,17 @@ class Evolution:
     Attributes:
         id: of the run, what `workbench.open` takes.
         task: what is being made fast.
+        proposers: who writes candidates.
     """
 
-    def __init__(self, recorder: Recorder, build: Build) -> None:
+    def __init__(self, recorder: Recorder, build: Build, proposers: Sequence[AnyProposer] = ()) -> None:
         """Use `start` and `open_run`."""
         started = recorder.view.started
         assert started is not None
         self.id = recorder.run
         self.task: Task = started.task
         self.cell = started.cell
+        self.proposers = tuple(proposers)
         self._recorder = recorder
         self._build = build
         self._run: Run | None = None
@@ -128,6 +131,18 @@ class Evolution:
 
         name: str = self._call(put).result(timeout=30)
         return name
+
+    def answer(self, source: str, *, brief: str = "", plan: str = "") -> Evolution:
+        """Answers a brief that waits for the person: the oldest, if none is named.
+
+        Raises:
+            MisuseError: none is waiting.
+        """
+        person: Any = next((one for one in self.proposers if one.name == "person"), None)
+        if person is None:
+            raise MisuseError("answer: no brief goes to the person in this run: start it with proposers=('experts', 'person')")
+        person.answer(source, brief=brief, plan=plan)
+        return self
 
     def record(self, event: Event) -> None:
         """Adds an event to the run, running or not: that a candidate was accepted, for instance."""

@@ -17,7 +17,7 @@ class AnyProposer(Protocol):
 
 
 async def propose(proposers: Sequence[AnyProposer], brief: Brief) -> Proposal:
-    """The first answer with a candidate. An expert's seed goes to the experts first; other briefs go round.
+    """The first answer with a candidate. An expert's seed goes to the experts first; other briefs go round, to the person last.
 
     An exception of a proposer is an answer without a candidate: the reason says what happened. What the unlucky ones cost is added
     to the answer's usage.
@@ -39,7 +39,7 @@ async def propose(proposers: Sequence[AnyProposer], brief: Brief) -> Proposal:
 def _order(proposers: Sequence[AnyProposer], brief: Brief) -> list[AnyProposer]:
     first = int(brief.id[1:]) % len(proposers) if proposers else 0
     order = [*proposers[first:], *proposers[:first]]
-    return sorted(order, key=lambda one: one.name != "experts") if brief.expert else order
+    return sorted(order, key=lambda one: (one.name == "person", bool(brief.expert) and one.name != "experts"))
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -74,10 +74,11 @@ def start(
     recorder = Recorder(store, _new_id(task), View(), owner())
     if not recorder.add(*events):
         raise StoreError(recorder.trouble)
+    writers = (*named, *(one for one in proposers if not isinstance(one, str)))
     recorded = Evolution(recorder, _builder(
         recorder, fleet=fleet or _local(task, device, judges), lanes=lanes or judges, diagnose=diagnose, probe=_probe(op, seed),
-        proposers=(*named, *(one for one in proposers if not isinstance(one, str))),
-    ))  # fmt: skip
+        proposers=writers,
+    ), proposers=writers)  # fmt: skip
     registry.remember(recorded)
     return recorded.begin()
 
@@ -107,10 +108,11 @@ def open_run(
     if started is None:
         raise StoreError(f"run {name} does not begin with its start: the store is damaged")
     made, missing = make_proposers([one for one in started.proposers if one not in {given.name for given in proposers}])
+    writers = (*made, *proposers)
     opened = Evolution(recorder, _builder(
         recorder, fleet=fleet or _local(started.task, device or started.device, judges), lanes=lanes or judges, diagnose=diagnose,
-        proposers=(*made, *proposers), missing=missing,
-    ))  # fmt: skip
+        proposers=writers, missing=missing,
+    ), proposers=writers)  # fmt: skip
     registry.remember(opened)
     return opened
 
@@ -150,13 +152,12 @@ def _builder(
 
 
 def _experts(task: Task) -> tuple[tuple[str, ...], list[str]]:
-    from workbench.knowledge.experts import match
+    from workbench.knowledge.experts import match, why_none
 
     found = match(task)
     if found:
         return tuple(one.expert for one in found), []
-    ops = ", ".join(dict.fromkeys(task.graph.ops())) or "no traced graph"
-    return (), [f"no built-in expert fits this op ({ops}): hand in a variant with submit, or start again with a model"]
+    return (), [f"no built-in expert fits this op: {why_none(task)}"]
 
 
 def _earlier(store: AnyStore, task: Task, cell: str, elites_of: str | None) -> tuple[str, tuple[Candidate, ...], list[Event]]:

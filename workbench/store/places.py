@@ -40,4 +40,6 @@ def make_folder(place: Path) -> Path:
         raise StoreError(
             f"{folder}: the folder can't be made or written ({error.strerror}): set WORKBENCH_STORE to a folder that can"
         ) from error
+    if not os.access(folder, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)):
+        raise StoreError(f"{folder}: the folder is read-only: set WORKBENCH_STORE to a folder that can be written")
     return file

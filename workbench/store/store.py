@@ -244,7 +244,7 @@ class _Parts:
     def __call__(self, digest: str, kind: type) -> Any:
         if self._texts is None:
             rows = self._connection.execute(select(schema.parts.c.digest, schema.parts.c.body).where(schema.parts.c.run == self._run))
-            self._texts = dict(rows.tuples().all())
+            self._texts = {row[0]: row[1] for row in rows}
         if digest not in self._known:
             self._known[digest] = decode(kind, json.loads(self._texts[digest]))
         return self._known[digest]
