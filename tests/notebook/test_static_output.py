@@ -115,6 +115,7 @@ def test_the_table_shows_the_first_dozen_and_counts_the_rest(store, softmax_task
 
 def test_the_live_display_is_refreshed_at_a_new_best_and_at_the_end_at_most_once_in_an_interval(store, softmax_task):
     run = evolution.open_run(store, stored_run(store, softmax_task, end=False))
+    store.claim(run.id, run._recorder.owner)
     shown: list[str] = []
     live = LiveDisplay(run, lambda bundle: shown.append(bundle["text/plain"]), interval=0.3)
     assert "k1, right" in live.bundle()["text/plain"]

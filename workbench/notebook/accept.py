@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench._version import __version__
 from workbench.candidate import Evaluation, Evidence, Verdict
-from workbench.errors import AcceptRefusedError, MisuseError
+from workbench.errors import AcceptRefusedError, MisuseError, StoreError
 from workbench.events import AcceptedCandidate
 from workbench.notebook.cell import accepted_hash, source_hash, write_cell
 from workbench.notebook.static import Summary, time_text
@@ -91,7 +91,7 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     )
     if to is not None:
         place = str(write_file(Path(to), code, task, evidence))
-    evolution.record(AcceptedCandidate(evidence, code, place))
+    _record(evolution, AcceptedCandidate(evidence, code, place))
     return Accepted(code, evidence, place)
 
 
@@ -109,6 +109,14 @@ def refuse_unless_fit(evaluation: Evaluation, consent: bool) -> None:
             return
         raise AcceptRefusedError(f"{evaluation.candidate} is {_words(verdict)}{why}; take it all the same with consent=True (--consent)")
     raise AcceptRefusedError(f"{evaluation.candidate} did not pass the second judging, it is {_words(verdict)}{why}")
+
+
+def _record(evolution: Any, event: AcceptedCandidate) -> None:
+    """Adds the event to the run. A run that was only opened to be looked at belongs to another process, so it goes into the store."""
+    try:
+        evolution.record(event)
+    except StoreError:
+        evolution.store.append(evolution.id, event)
 
 
 def make_accept(evolution: Any) -> Callable[..., Mapping[str, Any]]:

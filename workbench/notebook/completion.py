@@ -57,7 +57,11 @@ class Completer:
         @context_matcher(identifier="workbench.evolve_kernel")  # type: ignore[untyped-decorator]
         def matcher(context: CompletionContext) -> dict[str, Any]:
             word, choices = self.next_words(context.text_until_cursor)
-            result: dict[str, Any] = {"completions": [SimpleCompletion(one, type="magic") for one in choices], "suppress": bool(choices)}
+            result: dict[str, Any] = {
+                "completions": [SimpleCompletion(one, type="magic") for one in choices],
+                "suppress": bool(choices),
+                "ordered": True,
+            }
             if choices:
                 result["matched_fragment"] = word
             return result
