@@ -1,0 +1,1 @@
+"""Why a candidate is right or wrong, fast or slow."""

@@ -1,0 +1,192 @@
+"""The time of a candidate on a GPU that is not there: what its launches move and compute, over what the target can.
+
+It is a model for ranking candidates, never a measurement. Each launch takes as long as the slowest of device memory, L2, arithmetic, and
+the chain of loads in one program; the kernels of one call follow each other. All of the card's figures come from `workbench.target`, and
+the model's from `workbench.explain.constants`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbench.candidate import ModelledTime
+from workbench.explain.constants import CONSTANTS, Constants
+from workbench.judge.launches import LaunchTraffic, LibraryCall, RecordedLaunch, Recording, Traffic
+from workbench.target import Target
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """One launch, in µs; `total` is of one, not of all `count`."""
+
+    total: float
+    memory: float
+    l2: float
+    compute: float
+    chain: float
+    overhead: float
+    dram_bytes: float
+    l2_bytes: float
+    flops: float
+
+
+def model_time(recording: Recording, traffic: Traffic, target: Target, constants: Constants = CONSTANTS) -> ModelledTime:
+    """The modelled time of one call.
+
+    Launches that `traffic` lacks (it may be partial) are counted by the size of what they were given, from those of the same kernel
+    where there are some.
+
+    Args:
+        recording: launches and library calls, compiled for `target`.
+        traffic: of the same launches; they are matched by their keys.
+        target: the card.
+        constants: of the model, for fitting.
+    """
+    measured = {launch.key: launch for launch in traffic.launches}
+    parts: list[tuple[LaunchTime, int]] = []
+    for launch in recording.launches:
+        found = measured.get(launch.key) or next((item for item in traffic.launches if item.kernel == launch.kernel), None)
+        parts.append((launch_time(launch, found or LaunchTraffic(launch.key, launch.kernel, launch.grid), target, constants), launch.count))
+    parts += [(library_time(call, target, constants), call.count) for call in recording.library]
+
+    def summed(name: str) -> float:
+        return float(sum(getattr(part, name) * count for part, count in parts))
+
+    memory, l2, compute, overhead = summed("memory"), summed("l2"), summed("compute"), summed("overhead")
+    limits = {"memory": max(memory, summed("chain")), "l2": l2, "compute": compute, "launches": overhead}
+    return ModelledTime(
+        total_us=summed("total"),
+        dram_bytes=summed("dram_bytes"),
+        l2_bytes=summed("l2_bytes"),
+        flops=summed("flops"),
+        memory_us=memory,
+        l2_us=l2,
+        compute_us=compute,
+        launch_us=overhead,
+        launches=sum(count for _, count in parts),
+        limiter=max(limits, key=lambda name: limits[name]),
+    )
+
+
+def launch_time(launch: RecordedLaunch, traffic: LaunchTraffic, target: Target, constants: Constants = CONSTANTS) -> LaunchTime:
+    """One launch of a kernel of the candidate's own."""
+    programs = max(launch.programs, 1)
+    slots = max(launch.blocks, 1) * target.multiprocessors
+    waves = programs / slots
+    busy = min(1.0, programs / target.multiprocessors)
+
+    spilled = launch.resources.spill_bytes * launch.resources.warps * target.warp_size * programs * constants.spill_traffic
+    requested = max(traffic.requested_bytes, traffic.unique_bytes) + spilled
+    dram = _dram_bytes(traffic, requested - spilled, min(programs, slots), target, constants)
+    flow = _in_flight(launch, traffic, programs, target, constants)
+    width = _vector_efficiency(launch.vectors, constants)
+    tail = 1.0 + constants.tail * (math.ceil(waves) / waves - 1.0) if waves > 1 else 1.0
+    memory = dram / (target.bandwidth * flow * width) * tail
+    l2 = requested / (target.l2_bandwidth * busy * width) + _atomic_seconds(traffic, constants)
+    compute, flops = _compute(launch, traffic, programs, target, constants)
+    chain = math.ceil(waves) * _chain_seconds(launch, traffic, constants)
+    overhead = target.latency_us + target.launch_us
+    seconds = max(memory, l2, compute, chain)
+    return LaunchTime(
+        total=1e6 * seconds + overhead,
+        memory=1e6 * memory,
+        l2=1e6 * l2,
+        compute=1e6 * compute,
+        chain=1e6 * chain,
+        overhead=overhead,
+        dram_bytes=dram,
+        l2_bytes=requested,
+        flops=flops,
+    )
+
+
+def library_time(call: LibraryCall, target: Target, constants: Constants = CONSTANTS) -> LaunchTime:
+    """One call of a library's kernel, which is taken to be a good one."""
+    memory = call.bytes / (target.bandwidth * constants.stream_efficiency)
+    peak = target.peak(call.dtype) * constants.library_matmul if call.dtype else target.peak("float32") * constants.instruction_rate
+    compute = call.flops / peak
+    overhead = target.latency_us + target.launch_us
+    return LaunchTime(
+        total=1e6 * max(memory, compute) + overhead,
+        memory=1e6 * memory,
+        l2=1e6 * call.bytes / target.l2_bandwidth,
+        compute=1e6 * compute,
+        chain=0.0,
+        overhead=overhead,
+        dram_bytes=call.bytes,
+        l2_bytes=call.bytes,
+        flops=call.flops,
+    )
+
+
+def _dram_bytes(traffic: LaunchTraffic, requested: float, resident: int, target: Target, constants: Constants) -> float:
+    """Distinct bytes, and those re-reads of a program's own data that the L2 has lost again by then."""
+    again = max(0.0, requested - traffic.program_bytes * traffic.programs)
+    working_set = traffic.program_bytes * resident
+    room = constants.l2_share * target.l2_bytes
+    lost = max(0.0, 1.0 - room / working_set) if working_set > 0 else 0.0
+    return traffic.unique_bytes + again * lost
+
+
+def _in_flight(launch: RecordedLaunch, traffic: LaunchTraffic, programs: int, target: Target, constants: Constants) -> float:
+    """Share of the bandwidth that the bytes in flight can sustain: by Little's law, bandwidth times latency must be on its way."""
+    needed = target.bandwidth * constants.memory_latency_us * 1e-6
+    resident = min(programs, max(launch.blocks, 1) * target.multiprocessors)
+    loads = max(traffic.loads, 1.0)
+    per_load = traffic.requested_bytes / max(traffic.programs, 1) / max(loads, 1.0)
+    at_once = min(loads, constants.overlap)
+    if traffic.dot_flops:
+        at_once = max(at_once, 2.0 * max(launch.resources.stages - 1, 1))
+    ratio = resident * per_load * at_once / needed
+    return ratio / math.sqrt(1.0 + ratio * ratio) if ratio > 0 else 1.0
+
+
+def _vector_efficiency(vectors: Mapping[str, int], constants: Constants) -> float:
+    """By the mix of accesses in the code, weighted with the bytes that they move."""
+    total = sum(int(size) * count for size, count in vectors.items())
+    if not total:
+        return 1.0
+    table = constants.vector_efficiency
+    # Time adds up, so the mean is taken of the inverse.
+    slowness = sum(int(size) * count / table.get(int(size), 1.0) for size, count in vectors.items()) / total
+    return 1.0 / slowness
+
+
+def _atomic_seconds(traffic: LaunchTraffic, constants: Constants) -> float:
+    if not traffic.atomics:
+        return 0.0
+    places = max(traffic.write_bytes / 4, 1.0)
+    return traffic.atomics / constants.atomics_per_second + traffic.atomics / places * constants.atomic_us * 1e-6
+
+
+def _compute(launch: RecordedLaunch, traffic: LaunchTraffic, programs: int, target: Target, constants: Constants) -> tuple[float, float]:
+    """Seconds of arithmetic, and the FLOPs in it. Programs are dealt to multiprocessors whole, so an uneven share waits for the fullest."""
+    share = programs / target.multiprocessors
+    uneven = math.ceil(share) / share
+    plain = traffic.flops / (target.peak("float32") * constants.instruction_rate)
+    precision = {dot.dtype: dot.precision for dot in launch.dots}
+    products = 0.0
+    for dtype, flops in traffic.dot_flops.items():
+        name = precision.get(dtype, dtype)
+        peak = target.peak({"ieee": "float32", "tf32x3": "tf32"}.get(name, name)) / (3.0 if name == "tf32x3" else 1.0)
+        products += flops / (peak * (_tile_efficiency(launch, constants) if name != "ieee" else 0.7))
+    return (plain + products) * uneven, traffic.flops + sum(traffic.dot_flops.values())
+
+
+def _tile_efficiency(launch: RecordedLaunch, constants: Constants) -> float:
+    """Tensor cores starve on small tiles, and without loads ahead of the products."""
+    shapes = [dot.shape for dot in launch.dots if len(dot.shape) == 3]
+    if not shapes:
+        return 0.5
+    m, n, _ = max(shapes, key=lambda shape: shape[0] * shape[1])
+    fed = min(1.0, m * n / (m + n) / constants.tile_intensity)
+    staged = 1.0 if launch.resources.stages >= 3 else constants.unpipelined
+    return max(0.95 * fed * staged, 0.02)
+
+
+def _chain_seconds(launch: RecordedLaunch, traffic: LaunchTraffic, constants: Constants) -> float:
+    """Loads that wait for each other in one program: with products they come in pairs and are staged, else a few overlap."""
+    ahead = 2.0 * max(launch.resources.stages - 1, 1) if traffic.dot_flops else constants.overlap
+    return traffic.loads / ahead * constants.dependent_load_us * 1e-6
