@@ -16,7 +16,6 @@ from workbench.knowledge.program import Program, Ref, Value
 from workbench.knowledge.scope import Names, Needs, Scope
 from workbench.task import Task
 
-
 _TAKEN = (
     "rows", "cols", "batch", "mask", "tile", "tile_m", "tile_n", "in_group", "first", "height", "part", "k", "k_across", "k_down", "left",
     "right", "acc", "M", "N", "K", "B",

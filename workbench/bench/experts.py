@@ -1,0 +1,241 @@
+"""How fast the built-in experts are, with no model and no tokens: each op's best variant against eager, torch.compile and the floor."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.ops import OPS
+from workbench.candidate import Candidate, Evaluation, Mode
+from workbench.errors import MisuseError, WorkbenchError
+from workbench.events import Prepared
+from workbench.records import encode
+from workbench.task import Task
+
+TUNE_POINTS = 8
+TUNED = 3
+"""How many of an op's structures get tunable points, the fastest first."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op's result. Times in µs; `modelled` where nothing was measured; `error` says why there is no best."""
+
+    op: str
+    eager_us: float | None = None
+    compile_us: float | None = None
+    best_us: float | None = None
+    floor_us: float | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    evaluations: int = 0
+    seconds: float = 0.0
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    modelled: bool = False
+    error: str = ""
+    source: str = ""
+    trials: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def of_floor(self) -> float | None:
+        """Floor over best, 0 to 1."""
+        return self.floor_us / self.best_us if self.floor_us and self.best_us else None
+
+    @property
+    def ratio(self) -> float | None:
+        """The faster baseline over best."""
+        baselines = [time for time in (self.eager_us, self.compile_us) if time]
+        return min(baselines) / self.best_us if baselines and self.best_us else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """All rows, and how they are shown."""
+
+    rows: tuple[Row, ...]
+
+    def markdown(self) -> str:
+        head = ["op", "eager µs", "compile µs", "best µs", "floor µs", "of floor", "vs faster", "evaluations", "seconds", "recipe"]
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(line(row) for row in self.rows)]
+        if any(row.modelled for row in self.rows):
+            lines += ["", "Times are modelled: nothing was measured here."]
+        return "\n".join(lines) + "\n"
+
+    def json(self) -> str:
+        return json.dumps([{**encode(row), "of_floor": row.of_floor, "ratio": row.ratio} for row in self.rows], indent=1)
+
+
+def run(
+    device: str = "auto", ops: Iterable[str] | None = None, mode: Mode = "full", out: str | Path | None = None, seed: int | None = None
+) -> Table:
+    """Judges every structure of every fitting expert on each op, tunes the fastest, and judges the best one in `mode`.
+
+    Args:
+        device: ``auto``, ``cuda`` or ``cpu``; without a GPU all times are modelled.
+        ops: names in `ops.OPS`; all by default.
+        mode: of the last judging of each op's best.
+        out: a folder for ``experts.json`` and ``experts.md``, written after each op.
+        seed: of the judge's draws, to repeat a run.
+
+    Raises:
+        MisuseError: an op that is not in the list.
+    """
+    rows: list[Row] = []
+    for name in ops or OPS:
+        if name not in OPS:
+            raise MisuseError(f"no such op {name!r}: choose among {', '.join(OPS)}")
+        started = time.perf_counter()
+        row = bench_op(name, OPS[name], device, mode, seed)
+        rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
+        print(line(rows[-1]), file=sys.stderr, flush=True)
+        if out is not None:
+            folder = Path(out)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "experts.json").write_text(Table(tuple(rows)).json(), encoding="utf-8")
+            (folder / "experts.md").write_text(Table(tuple(rows)).markdown(), encoding="utf-8")
+    return Table(tuple(rows))
+
+
+def bench_op(name: str, reference: str, device: str, mode: Mode, seed: int | None = None) -> Row:
+    """One op; what goes wrong is in the row."""
+    from workbench.capture import capture_file
+    from workbench.target import detect_target
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"{name}.py"
+        path.write_text(reference, encoding="utf-8")
+        try:
+            captured = capture_file(path, target=detect_target())
+            return asyncio.run(_bench(name, captured.task, device, mode, seed))
+        except WorkbenchError as error:
+            return Row(name, error=str(error))
+
+
+async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | None) -> Row:
+    from workbench.fleet import Local
+
+    candidates = list(seeds(task))
+    if not candidates:
+        from workbench.knowledge.experts import why_none
+
+        return Row(name, error=f"no expert fits: {why_none(task)}")
+    fleet = Local(task, device=device, seed=seed)
+    judged: list[tuple[Candidate, Evaluation]] = []
+
+    async def judge(candidate: Candidate, parameters: Mapping[str, Any], how: Mode = "quick") -> Evaluation:
+        evaluation = await fleet.evaluate(candidate, parameters, id=f"{candidate.id}.{len(judged)}", mode=how)
+        judged.append((candidate, evaluation))
+        return evaluation
+
+    try:
+        prepared = await fleet.prepare(None)
+        for candidate in candidates:
+            await judge(candidate, {})
+        order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
+        for candidate, evaluation in order[:TUNED]:
+            await _tune(candidate, evaluation, judge)
+        passing = [pair for pair in judged if pair[1].time_us]
+        if passing:
+            best, found = min(passing, key=lambda pair: pair[1].time_us or 0.0)
+            final = await judge(best, found.parameters, mode) if mode == "full" else found
+            if final.time_us:
+                return _row(name, prepared, best, final, judged)
+        return replace(_row(name, prepared, None, None, judged), error=next((e.reason for _, e in judged if e.reason), "nothing passes"))
+    finally:
+        await fleet.close()
+
+
+async def _tune(candidate: Candidate, first: Evaluation, judge: Any) -> None:
+    """Walks one tunable name at a time from the best point, up to `TUNE_POINTS` points."""
+    from workbench.build.tune import read_tune
+
+    space = read_tune(candidate.source)
+    best, point, left = first.time_us, {name: values[0] for name, values in space.items()}, TUNE_POINTS
+    for name, values in space.items():
+        for value in values[1:]:
+            if left == 0:
+                return
+            left -= 1
+            evaluation = await judge(candidate, {**point, name: value})
+            if evaluation.time_us and evaluation.time_us < best:
+                best, point = evaluation.time_us, {**point, name: value}
+
+
+def seeds(task: Task) -> Iterator[Candidate]:
+    """Every different source that the fitting experts can write for this task."""
+    from workbench.knowledge import experts
+
+    seen: set[str] = set()
+    for match in experts.match(task):
+        space = experts.choices(match.expert, task)
+        for values in itertools.product(*space.values()):
+            chosen = dict(zip(space, values, strict=True))
+            try:
+                source = experts.write(match.expert, task, chosen)
+            except experts.UnsupportedError:
+                continue
+            if source in seen:
+                continue
+            seen.add(source)
+            recipe = {"expert": match.expert, **chosen}
+            yield Candidate(f"k{len(seen)}", "triton", source, task.candidate_entry, recipe, proposer="experts")
+
+
+def _row(
+    name: str, prepared: Prepared, best: Candidate | None, final: Evaluation | None, judged: Sequence[tuple[Candidate, Evaluation]]
+) -> Row:
+    times = {baseline.name: baseline.timing.median_us if baseline.timing else None for baseline in prepared.baselines}
+    verdicts: dict[str, int] = {}
+    for _, evaluation in judged:
+        verdicts[evaluation.verdict.value] = verdicts.get(evaluation.verdict.value, 0) + 1
+    trials = tuple(
+        {
+            "recipe": dict(candidate.recipe), "parameters": dict(evaluation.parameters), "verdict": evaluation.verdict.value,
+            "time_us": evaluation.time_us, "reason": evaluation.reason,
+        }
+        for candidate, evaluation in judged
+    )  # fmt: skip
+    return Row(
+        name, times.get("eager"), times.get("compile"), final.time_us if final else None, prepared.floor_us,
+        best.recipe if best else {}, final.parameters if final else {}, len(judged), verdicts=verdicts,
+        modelled=bool(final and final.timing and final.timing.modelled), source=best.source if best else "", trials=trials,
+    )  # fmt: skip
+
+
+def line(row: Row) -> str:
+    """One row of the table."""
+    recipe = ", ".join(f"{key}={value}" for key, value in {**row.recipe, **row.parameters}.items())
+    share = f"{row.of_floor:.0%}" if row.of_floor else "-"
+    ratio = f"{row.ratio:.2f}×" if row.ratio and not row.modelled else "-"
+    cells = [row.op, _us(row.eager_us), _us(row.compile_us), _us(row.best_us), _us(row.floor_us), share, ratio]
+    return "| " + " | ".join([*cells, str(row.evaluations), f"{row.seconds:.0f}", row.error or recipe]) + " |"
+
+
+def _us(time_us: float | None) -> str:
+    return f"{time_us:.1f}" if time_us else "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m workbench.bench.experts``."""
+    parser = argparse.ArgumentParser(prog="python -m workbench bench experts", description=__doc__)
+    parser.add_argument("ops", nargs="*", help=f"of {', '.join(OPS)}; all by default")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--mode", default="full", choices=["quick", "full"])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--seed", type=int)
+    chosen = parser.parse_args(arguments)
+    print(run(chosen.device, chosen.ops or None, chosen.mode, chosen.out, chosen.seed).markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
