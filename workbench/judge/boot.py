@@ -12,21 +12,35 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Mapping
+from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-
-
-def limit(name: str, value: int) -> None:
-    """Lowers a limit for good; one that is already lower stays."""
-    which = getattr(resource, f"RLIMIT_{name}")
-    _, hard = resource.getrlimit(which)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (value, value))
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+SECCOMP_MODE_FILTER = 2
 
 
 def main() -> None:
-    """Closes the process in as ordered by the first argument, and becomes the worker."""
+    """Becomes the worker, or the zygote that worker processes are forked from, as ordered by the first argument."""
     order = json.loads(sys.argv[1])
+    # Last on the path: nothing that lies beside the package can shadow a module.
+    sys.path.append(order["package"])
+    if order.get("zygote"):
+        from workbench.judge.zygote import main as serve
+
+        die_with_parent(order["parent"] if not order["sandboxed"] else None)
+        serve(order)
+        return
+    close_in(order)
+    if order.get("probe"):
+        print(look_around(order))  # noqa: T201 - the answer
+        return
+    from workbench.judge.worker import main as work
+
+    work(order)
+
+
+def close_in(order: Mapping[str, Any]) -> None:
+    """Takes from this process what the candidate may not have: resources, identity, rights, system calls."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     for name, value in order["limits"].items():
         limit(name, value)
@@ -37,23 +51,30 @@ def main() -> None:
         os.setuid(order["user"])
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
-    if not order["sandboxed"]:  # bwrap sees to it elsewhere; after setuid, because a change of identity clears it
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != order["parent"]:
-            os.kill(os.getpid(), signal.SIGKILL)
+    if not order["sandboxed"]:  # bwrap sees to it elsewhere
+        die_with_parent(order["parent"])
     os.umask(0o077)
     os.chdir(order["directory"])
-    # Last on the path: nothing that lies beside the package can shadow a module.
-    sys.path.append(order["package"])
-    if order.get("probe"):
-        print(look_around(order))  # noqa: T201 - the answer
-        return
-    from workbench.judge.worker import main as work
-
-    work(order)
+    if filter_code := order.get("seccomp"):
+        _install(prctl, bytes.fromhex(filter_code))
 
 
-def look_around(order: dict[str, object]) -> str:
+def limit(name: str, value: int) -> None:
+    """Lowers a limit for good; one that is already lower stays."""
+    which = getattr(resource, f"RLIMIT_{name}")
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def die_with_parent(parent: int | None) -> None:
+    """Has the kernel kill this process when its parent ends. Call it after any change of identity, which would clear it."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def look_around(order: Mapping[str, Any]) -> str:
     """What a process in here could still reach of the outside, or ``closed``."""
     if os.getuid() == 0:
         return "it runs as root"
@@ -61,15 +82,26 @@ def look_around(order: dict[str, object]) -> str:
         links = {line.split(":")[0].strip() for line in file if ":" in line}
     if links - {"lo", "sit0", "ip6tnl0", "tunl0"}:
         return "the network is reachable"
-    if os.access(str(order["package"]), os.W_OK) or os.access("/usr", os.W_OK):
+    if os.access(order["package"], os.W_OK) or os.access("/usr", os.W_OK):
         return "the file system is writable"
     try:
-        os.kill(int(str(order["parent"])), 0)
+        os.kill(order["parent"], 0)
     except ProcessLookupError:
         pass
     except OSError:
         return "processes outside are visible"
-    return "closed" if os.access(str(order["directory"]), os.W_OK) else "the work directory is not writable"
+    return "closed" if os.access(order["directory"], os.W_OK) else "the work directory is not writable"
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def _install(prctl: Any, code: bytes) -> None:
+    """Puts a seccomp filter over this process; it can't be taken off."""
+    program = _Program(len(code) // 8, code)
+    if prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the seccomp filter was refused")
 
 
 if __name__ == "__main__":

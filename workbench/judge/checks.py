@@ -25,6 +25,7 @@ from workbench.judge.shared import layout, needed
 from workbench.judge.trial import Stop, Trial, Unsupported
 from workbench.records import encode
 
+_BUILD_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "BuildError", "NVRTCError"}
 _UNSUPPORTED = {"NotImplementedError", "ValueError", "TypeError", "AssertionError"}
 
 
@@ -194,6 +195,8 @@ def raise_error(error: Any, *, listed: bool, where: str) -> None:
         raise Stop(Verdict.NOT_JUDGED, f"the interpreter can't run it: {str(error.get('message'))[:200]}")
     if "OutOfBoundsError" in kinds:
         raise Stop(Verdict.WRONG, f"{str(error.get('message'))[:240]}", Witness(0, where, pattern="outside of a tensor"))
+    if kinds & _BUILD_ERRORS:
+        raise Stop(Verdict.DOES_NOT_BUILD, message)
     if not listed and kinds & _UNSUPPORTED:
         raise Unsupported(message)
     raise Stop(Verdict.CRASHED, f"{message} on {where}")

@@ -183,7 +183,9 @@ class Clock:
 
     def _ring(self, player: Player, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0) -> tuple[float, float]:
         try:
-            return player.bell.ring(order, seed=seed, count=count, flag=flag, timeout=self.limits.timing, alive=lambda: player.worker.alive)
+            return player.bell.ring(
+                order, seed=seed, count=count, flag=flag, timeout=self.limits.timing, alive=lambda: player.worker.look_after() is None
+            )
         except DoorbellSilent:
             # Either it raised, and its answer is waiting, or it is dead or hangs.
             answer = player.worker.receive(1.0)

@@ -6,7 +6,7 @@ dtype and E the errors of honest computation on these inputs (see `expected`):
 - every element: ``|y - Y| <= 4 max|E| + 8 u max(|Y|, s)``;
 - together: ``rms(y - Y) <= 2 rms(E) + (2 u + 4 v) s``, where v is the unit round-off of the accumulation dtype: a chain of a few fast
   approximations (exp2, rsqrt, division) may cost each element an ulp or two in the same direction;
-- no bias: the slope of the error over Y, and the mean error, stay under half of u beyond the reference's own and beyond chance. A factor
+- no bias: the slope of the error over Y, and the mean error, stay under a quarter of u beyond the reference's own and beyond chance. A factor
   of 1.004 under bfloat16 hides within every element's bound, but not here;
 - NaN and infinities exactly where the reference or the truth has them; shape, dtype and integers exactly.
 
@@ -93,8 +93,8 @@ class _Level:
         self.name, self.u, self.scale = name, u, expected.scale
         self.constant = MAX_FACTOR * expected.error.max + tiny
         self.rms_bound = RMS_FACTOR * expected.error.rms + (2 * u + 4 * accumulate) * expected.scale + tiny
-        self.slope_bound = 0.5 * u + 4 * accumulate + 4 * abs(expected.error.slope)
-        self.mean_bound = (0.5 * u + 4 * accumulate) * expected.scale + 4 * abs(expected.error.mean) + tiny
+        self.slope_bound = 0.25 * u + 4 * accumulate + 4 * abs(expected.error.slope)
+        self.mean_bound = (0.25 * u + 4 * accumulate) * expected.scale + 4 * abs(expected.error.mean) + tiny
         self.ratio, self.bad, self.count, self.worst = 0.0, 0, 0, 0
         self.fault = ""
 

@@ -17,7 +17,7 @@ import platform
 import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -28,11 +28,12 @@ from workbench.events import Prepared
 from workbench.judge import compare, inputsets, labels, qualify, sandbox, state
 from workbench.judge.checks import Caller, in_words, raise_error, shared_bytes
 from workbench.judge.clock import Clock
+from workbench.judge.expected import Expected
 from workbench.judge.inputsets import InputSet
 from workbench.judge.launches import Recording, Traffic
 from workbench.judge.pool import Pool
 from workbench.judge.probe import disagreement
-from workbench.judge.process import Kind, Worker
+from workbench.judge.process import Kind, Worker, WorkerLost
 from workbench.judge.trial import Limits, Stop, Trial, Unsupported
 from workbench.records import decode, encode
 from workbench.target import get_target
@@ -40,6 +41,17 @@ from workbench.task import Task
 
 Device = Literal["auto", "cuda", "cpu", "host"]
 _SAMPLED_PROGRAMS = 16
+_RECORDED = {"build": Verdict.DOES_NOT_BUILD, "raised": Verdict.CRASHED, "unsupported": Verdict.CRASHED}
+"""At the Task's own shapes a launcher has to work, so even "not for this shape" is a failure there."""
+
+
+class FirstRun(NamedTuple):
+    """The small run: who called, on what, and what was expected and came."""
+
+    caller: Caller
+    kind: InputSet
+    expected: Expected
+    outputs: list[torch.Tensor]
 
 
 class Judge:
@@ -126,9 +138,9 @@ class Judge:
             with trial.stage("build"):
                 recording = self._build(trial, workers)
             with trial.stage("run"):
-                caller, first = self._run_once(trial, workers)
+                first = self._run_once(trial, workers)
             with trial.stage("correctness"):
-                self._check(trial, caller, first, recording)
+                self._check(trial, first, recording)
             with trial.stage("timing"):
                 self._time(trial, workers, recording)
             raise self._passed(trial)
@@ -164,31 +176,35 @@ class Judge:
             raise Stop(Verdict.NOT_JUDGED, "CUDA C++ needs a GPU to be judged")
 
     def _build(self, trial: Trial, workers: dict[Kind, Worker]) -> Recording:
-        """Compiles every launch of the real shapes for the target. On a GPU a launcher may do what the recorder can't follow."""
+        """Compiles every launch of the real shapes for the target.
+
+        Without a GPU this comes first: what does not build is not interpreted. On a GPU the candidate's own first call compiles, and the
+        recorder, which a launcher may be too clever for, only tells what the kernels take; so nobody waits for it until the end.
+        """
         self._take("record", workers).send({
             "do": "record", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),
-            "inputs": encode(self.task.inputs), "format": self.task.format,
-            "init_args": encode(self.task.init_args),
+            "inputs": encode(self.task.inputs), "format": self.task.format, "init_args": encode(self.task.init_args),
         })  # fmt: skip
         self._input_sets()  # meanwhile
-        answer = workers["record"].receive(self.limits.build)
+        return Recording() if self.measured else self._recorded(trial, workers["record"])
+
+    def _recorded(self, trial: Trial, worker: Worker) -> Recording:
+        answer = worker.receive(self.limits.build)
         if "error" in answer:
-            return self._not_recorded(trial, f"it could not be recorded: {in_words(answer['error'])}")
+            raise Stop(Verdict.NOT_JUDGED, f"it could not be recorded: {in_words(answer['error'])}")
         try:
             recording = decode(Recording, answer["recording"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Stop(Verdict.REFUSED, "its process sent what no worker sends") from error
         trial.resources = recording.resources
         trial.labels |= set(recording.labels)
-        if recording.error is None:
-            return recording
-        where = f" (line {recording.error.line})" if recording.error.line else ""
-        if recording.error.kind == "build":
+        if recording.error is not None:
+            where = f" (line {recording.error.line})" if recording.error.line else ""
             trial.log = recording.error.log
-            raise Stop(Verdict.DOES_NOT_BUILD, recording.error.message + where)
-        return self._not_recorded(trial, recording.error.message + where, crashed=True)
+            raise Stop(_RECORDED[recording.error.kind], recording.error.message + where)
+        return recording
 
-    def _run_once(self, trial: Trial, workers: dict[Kind, Worker]) -> tuple[Caller, InputSet]:
+    def _run_once(self, trial: Trial, workers: dict[Kind, Worker]) -> FirstRun:
         """The smallest set first: most faults show at once. A candidate may refuse shapes that the Task does not list."""
         sets = self._input_sets()
         worker = self._take("device" if self.measured else "interpret", workers)
@@ -198,17 +214,15 @@ class Judge:
         trial.judged_by = "gpu" if self.device == "cuda" else "host" if self.measured else "interpreter"
         for kind in sets:
             with self._may_refuse(trial, kind):
-                caller.check(kind, poison="nan")
-                return caller, kind
+                return FirstRun(caller, kind, *caller.check(kind, poison="nan"))
         raise Stop(Verdict.NOT_JUDGED, f"the launcher refuses every shape that can be tried here: {trial.unsupported[0]}")
 
-    def _check(self, trial: Trial, caller: Caller, first: InputSet, recording: Recording) -> None:
+    def _check(self, trial: Trial, first: FirstRun, recording: Recording) -> None:
         """Fresh content behind the same pointers, other shapes, other scales, structure; earlier outputs must not have changed."""
-        expected, outputs = caller.check(first, poison="large", rewrite=True)
-        kept = caller.calls - 1
-        caller.check(first, poison="large", rewrite=True, known=[output.error for output in expected.outputs])
-        caller.check_kept(kept, expected, outputs, first)
-        for number, kind in enumerate(self._others(trial, first)):
+        caller = first.caller
+        caller.check(first.kind, poison="large", rewrite=True, known=[output.error for output in first.expected.outputs])
+        caller.check_kept(0, first.expected, first.outputs, first.kind)
+        for number, kind in enumerate(self._others(trial, first.kind)):
             with self._may_refuse(trial, kind):
                 caller.check(kind, poison="nan" if number % 2 else "large")
         if not self.measured:
@@ -227,6 +241,10 @@ class Judge:
         if self.measured:
             self._clocks().time(trial, workers["device"])
             self._share(trial, workers["device"])
+            try:
+                self._recorded(trial, workers["record"])
+            except (Stop, WorkerLost) as error:
+                trial.labels.add(f"kernels not described: {error}"[:200])
             return
         worker = workers["interpret"]
         answer = worker.ask({"do": "traffic", "inputs": encode(self.task.inputs), "sample": _SAMPLED_PROGRAMS}, self.limits.traffic)
@@ -290,12 +308,6 @@ class Judge:
         else:
             trial.labels.add("parameters not redrawn")
             caller.reference = load_reference(self.task, device=self.place, seed=self._construction_seed)
-
-    def _not_recorded(self, trial: Trial, reason: str, *, crashed: bool = False) -> Recording:
-        if not self.measured:
-            raise Stop(Verdict.CRASHED if crashed else Verdict.NOT_JUDGED, reason)
-        trial.labels.add(f"not recorded: {reason}"[:200])
-        return Recording()
 
     @contextlib.contextmanager
     def _may_refuse(self, trial: Trial, kind: InputSet) -> Iterator[None]:
@@ -379,7 +391,7 @@ class Judge:
         """The canary that passes, and a note for people, both empty for a sound op."""
         seeds = self._seeds("qualify")
         try:
-            specs = self._input_sets()[-1].specs
+            specs = self._input_sets()[0].specs
         except Stop as stop:
             return "", stop.reason
         if qualify.noisy(reference, specs, seeds(), self.place):

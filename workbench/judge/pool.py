@@ -1,6 +1,9 @@
 """Workers that are warm before they are needed: the import of PyTorch takes seconds, and nobody should wait for it twice.
 
-One thread starts them all and lives as long as the pool, since the kernel kills a worker when the thread that started it ends.
+Where a fork can be closed in as well as a fresh process, a zygote is imported once for each kind of worker, and a spare one costs a few
+hundredths of a second; elsewhere each spare worker imports for itself, in the background.
+
+One thread starts them all and lives as long as the pool, since the kernel kills a process when the thread that started it ends.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workbench.judge import watchdog
-from workbench.judge.process import Kind, Worker, WorkerLost
-from workbench.judge.sandbox import Tier
+from workbench.judge.process import ON_DEVICE, Kind, Worker, WorkerLost, environment
+from workbench.judge.sandbox import Tier, can_fork
+from workbench.judge.spawn import Zygote
 
 
 class Pool:
@@ -31,6 +35,7 @@ class Pool:
         self._orders: queue.Queue[Kind | None] = queue.Queue()
         self._lock = threading.Lock()
         self._all: set[Worker] = set()
+        self._zygotes: dict[Kind, Zygote] = {}
         self._closed = False
         for kind in kinds:
             self._orders.put(kind)
@@ -85,6 +90,10 @@ class Pool:
             workers = list(self._all)
             self._all.clear()
         for worker in workers:
+            worker.cancel()
+        for zygote in self._zygotes.values():
+            zygote.close()
+        for worker in workers:
             worker.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -92,7 +101,8 @@ class Pool:
         while (kind := self._orders.get()) is not None and not self._closed:
             try:
                 worker = Worker(
-                    kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home
+                    kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
+                    zygote=self._zygote(kind),
                 )  # fmt: skip
                 with self._lock:
                     self._all.add(worker)
@@ -104,3 +114,15 @@ class Pool:
         # The thread that started them must outlive them: `close` kills what is left and only then ends the process.
         while not self._closed:
             self._orders.get()
+
+    def _zygote(self, kind: Kind) -> Zygote | None:
+        """What forks workers of this kind, started at the first of them, and again should it have died."""
+        if kind == "baseline" or not can_fork(self.tier):
+            return None
+        zygote = self._zygotes.get(kind)
+        if zygote is None or not zygote.alive:
+            if zygote is not None:
+                zygote.close()
+            zygote = Zygote(self.tier, kind=kind, target=self._target, environment=environment(kind), gpu=kind in ON_DEVICE)
+            self._zygotes[kind] = zygote
+        return zygote

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -20,11 +19,13 @@ from typing import Any, Literal
 
 from workbench.judge import sandbox, watchdog
 from workbench.judge.shared import SharedFile
+from workbench.judge.spawn import Fresh, Running, Zygote, wait
 from workbench.judge.transport import Channel, ChannelError
 
 Kind = Literal["record", "interpret", "device", "baseline"]
 """What a worker is for: recording and compiling launches, interpreting them, running on a device, running the reference."""
 
+ON_DEVICE = ("device", "baseline")
 START_SECONDS = 120.0
 _MEMORY_EVERY = 0.2
 
@@ -41,10 +42,13 @@ class WorkerLost(Exception):
 class Worker:
     """A worker as the judge sees it.
 
-    Call `start` from a thread that lives as long as the worker may: the kernel kills it when that thread ends.
+    Args:
+        zygote: what forks it; None to start a fresh process, from a thread that lives as long as the worker may.
     """
 
-    def __init__(self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path) -> None:
+    def __init__(
+        self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path, zygote: Zygote | None = None
+    ) -> None:  # fmt: skip
         self.kind = kind
         self.target = target
         self.shared = SharedFile.create(shared_bytes)
@@ -52,35 +56,42 @@ class Worker:
         self.ready = threading.Event()
         self.cancelled = threading.Event()
         self._directory = Path(tempfile.mkdtemp(prefix="worker-", dir=home))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: Running | None = None
         self._channel: Channel | None = None
         self._over: str | None = None
         self._looked = 0.0
         self._tier = tier
+        self._zygote = zygote
 
     def start(self) -> None:
-        """Starts the process; returns before it is ready."""
+        """Starts the process; returns before it is ready.
+
+        Raises:
+            OSError: it can't be started.
+        """
         ours, theirs = socket.socketpair()
         log_read, log_write = os.pipe()
-        environment: dict[str, str] = {"WORKBENCH_WORKER": self.kind}
-        if self.kind == "interpret":
-            environment["TRITON_INTERPRET"] = "1"
-        if self.kind in ("record", "interpret"):
-            environment["CUDA_VISIBLE_DEVICES"] = ""
+        files = (theirs.fileno(), log_write, self.shared.file)
         # The reference is the person's own code: its process is not closed in, and may use the compile caches.
-        tier = self._tier if self.kind != "baseline" else sandbox.Tier("not sandboxed")
-        order = {"kind": self.kind, "line": theirs.fileno(), "shared": self.shared.file, "size": self.shared.size, "target": self.target}
-        command = sandbox.launch(
-            tier, self._directory, order=order, environment=environment, gpu=self.kind in ("device", "baseline"),
-            trusted=self.kind == "baseline",
-        )  # fmt: skip
+        trusted = self.kind == "baseline"
+        tier = sandbox.Tier("not sandboxed") if trusted else self._tier
+        order = sandbox.worker_order(tier, self._directory, trusted=trusted) | {
+            "kind": self.kind, "line": files[0], "shared": files[2], "size": self.shared.size, "target": self.target,
+        }  # fmt: skip
         try:
-            self._process = subprocess.Popen(
-                command.argv, env=dict(command.environment), stdin=subprocess.DEVNULL, stdout=log_write, stderr=log_write,
-                pass_fds=(theirs.fileno(), self.shared.file, *command.files), cwd="/", start_new_session=True,
-            )  # fmt: skip
+            if self._zygote is not None:
+                self._running = self._zygote.fork(order, files)
+            else:
+                command = sandbox.launch(
+                    tier, order | {"seccomp": None}, directory=self._directory, environment=environment(self.kind),
+                    gpu=self.kind in ON_DEVICE, trusted=trusted,
+                )  # fmt: skip
+                try:
+                    self._running = Fresh(command, files, closed_in=tier.sandboxed)
+                finally:
+                    sandbox.close(command.files)
         finally:
-            sandbox.close((*command.close, log_write))
+            sandbox.close((log_write,))
             theirs.close()
             self._channel = Channel(ours, log_read, self._watch)
 
@@ -118,62 +129,70 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._running is not None and self._running.poll() is None
+
+    def look_after(self) -> str | None:
+        """To be called now and then where nothing else waits for it: takes what it prints, and says what is wrong with it, if anything."""
+        if self._channel is not None:
+            _ = self._channel.log
+        return self._watch()
 
     def cancel(self) -> None:
         """From any thread: kills the process, so that whoever waits for it gets `WorkerLost` of kind cancelled."""
         self.cancelled.set()
-        self._kill()
+        if self._running is not None:
+            self._running.kill()
 
     def close(self) -> None:
         """Kills it and everything it started, and frees what it held. Never waits long: a process may hang in the driver."""
-        self._kill()
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5.0)
+        if self._running is not None:
+            self._running.kill()
         if self._channel is not None:
             self._channel.close()
             self._channel = None
             self.shared.close()
+        if self._running is not None:
+            wait(self._running, 5.0)
         shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _kill(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        # Below bwrap all die with the first process of their namespace. A plain worker's children are found by descent.
-        family = [] if self._tier.sandboxed and self.kind != "baseline" else watchdog.tree(process.pid)
-        for pid in {process.pid, *family}:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
 
     def _watch(self) -> str | None:
         if self.cancelled.is_set():
             return "cancelled"
-        if self._process is not None and self._process.poll() is not None:
+        if self._running is None:
+            return None
+        if self._running.poll() is not None:
             return "ended"
         now = time.monotonic()
-        if self._process is not None and now - self._looked > _MEMORY_EVERY:
-            self._looked = now
-            held = watchdog.resident(self._process.pid)
-            if held > self.cap or (watchdog.available() < watchdog.RESERVE and held > watchdog.RESERVE):
+        if now - self._looked > _MEMORY_EVERY and (pid := self._running.pid) is not None:
+            short = watchdog.available() < watchdog.RESERVE
+            limit = min(self.cap, watchdog.RESERVE) if short else self.cap
+            held = watchdog.held(pid, limit)
+            # Of many processes a look takes long: then look more rarely.
+            self._looked = time.monotonic() + 5 * (time.monotonic() - now)
+            if held > limit:
                 self._over = f"it held {held / 2**30:.1f} GiB of memory"
                 return "memory"
         return None
 
     def _lost(self, error: ChannelError) -> WorkerLost:
-        """What happened to it, in one line. It is killed first, so that its status can be read."""
+        """What happened to it, in one line. It is killed, if it did not end by itself."""
         kind = "cancelled" if self.cancelled.is_set() else error.kind
-        if kind == "ended" and self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=2.0)
-        status = self._process.poll() if self._process is not None else None
-        self._kill()
+        status = None
+        if self._running is not None:
+            status = wait(self._running, 2.0) if kind == "ended" else self._running.poll()
+            self._running.kill()
         detail = {"memory": self._over or "", "ended": end_in_words(status), "cancelled": "cancelled"}.get(kind, error.detail)
         return WorkerLost(kind, detail)
+
+
+def environment(kind: Kind) -> dict[str, str]:
+    """Variables that a kind of worker needs beyond the fixed ones."""
+    variables: dict[str, str] = {}
+    if kind == "interpret":
+        variables["TRITON_INTERPRET"] = "1"
+    if kind not in ON_DEVICE:
+        variables["CUDA_VISIBLE_DEVICES"] = ""
+    return variables
 
 
 def end_in_words(status: int | None) -> str:

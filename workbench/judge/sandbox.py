@@ -22,18 +22,18 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.judge import seccomp
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BOOT = Path(__file__).resolve().with_name("boot.py")
-LIMITS: Mapping[str, int] = {"CORE": 0, "FSIZE": 1 << 30, "NPROC": 384, "NOFILE": 1024, "CPU": 1800}
+LIMITS: Mapping[str, int] = {"CORE": 0, "FSIZE": 1 << 30, "NPROC": 256, "NOFILE": 1024, "CPU": 1800}
 """RLIMIT_AS is not among them: CUDA reserves address space by the terabyte. Memory is watched from outside, see `watchdog`."""
 
-SCRATCH_BYTES = 1 << 30
-"""The most that a worker can put into its /tmp, and as much again into /dev/shm."""
+SCRATCH_BYTES = 512 << 20
+"""The most that a worker can put into its /tmp, and as much again into /dev/shm and its work directory."""
 
 WORK_DIRECTORY = "/run/candidate"
 """Where a sandboxed worker finds its one writable directory of the outside."""
@@ -56,13 +56,11 @@ class Tier:
 
 @dataclass(frozen=True)
 class Launch:
-    """A command ready to start. Entries of `files` are descriptors that the process inherits; `user` owns what it may write."""
+    """A command ready to start. `files` are descriptors that the process inherits; close them afterwards."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     files: tuple[int, ...] = ()
-    user: int | None = None
-    close: tuple[int, ...] = field(default=(), repr=False)
 
 
 @functools.cache
@@ -93,49 +91,69 @@ def find_bwrap() -> str | None:
     return None
 
 
-def launch(
-    tier: Tier, directory: Path, *, order: Mapping[str, object], environment: Mapping[str, str], gpu: bool, trusted: bool = False
-) -> Launch:
-    """The command that starts a worker whose one writable place of the outside is `directory`.
+def can_fork(tier: Tier) -> bool:
+    """Whether a zygote can close each of its forks in as well as a fresh sandbox would: that takes real root, or no sandbox at all."""
+    return not tier.sandboxed or os.getuid() == 0
+
+
+def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[str, object]:
+    """What `boot` needs to know to close a worker in.
 
     Args:
-        order: what `boot` reads; limits, identity and places are added here.
-        environment: variables beyond the fixed ones, such as ``TRITON_INTERPRET``.
-        gpu: give it the GPU's device nodes.
+        directory: its one writable place of the outside, where there is no sandbox or no zygote.
         trusted: it runs the person's own code, as the person.
     """
     user = next(_USERS) if not trusted and os.getuid() == 0 and (tier.sandboxed or _world_can_read_python()) else None
-    inside = WORK_DIRECTORY if tier.sandboxed else str(directory)
-    limits = dict(LIMITS)
+    limits = {} if trusted else dict(LIMITS)
     if user is None and not tier.sandboxed:
-        del limits["NPROC"]  # it would count every process of the person's
-    full = dict(order) | {
-        "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(),
-        "directory": inside, "package": str(PACKAGE.parent),
-    }  # fmt: skip
-    python = (sys.executable, "-I", "-B", str(BOOT), json.dumps(full))
-    scratch = "/tmp" if tier.sandboxed else str(directory)
-    variables = (dict(os.environ) if trusted else _environment(scratch)) | dict(environment)
+        limits.pop("NPROC", None)  # it would count every process of the person's
     if user is not None:
         os.chown(directory, user, user)
+    inside = WORK_DIRECTORY if tier.sandboxed else str(directory)
+    code = seccomp.program() if tier.sandboxed and can_fork(tier) else None
+    return {
+        "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(), "directory": inside,
+        "package": str(PACKAGE.parent), "scratch_bytes": SCRATCH_BYTES, "seccomp": code.hex() if code else None,
+        "environment": {} if tier.sandboxed or trusted else _places(str(directory)),
+    }  # fmt: skip
+
+
+def launch(
+    tier: Tier, order: Mapping[str, object], *, directory: Path | None, environment: Mapping[str, str], gpu: bool, trusted: bool = False
+) -> Launch:
+    """The command that starts a worker, or a zygote of workers.
+
+    Args:
+        order: of `worker_order`, with what the worker itself needs.
+        directory: bound as the work directory; None for a zygote, whose forks make their own.
+        environment: variables beyond the fixed ones, such as ``TRITON_INTERPRET``.
+        gpu: give it the GPU's device nodes.
+        trusted: it gets the person's environment.
+    """
+    python = (sys.executable, "-I", "-B", str(BOOT), json.dumps(order))
+    scratch = "/tmp" if tier.sandboxed or directory is None else str(directory)
+    variables = (dict(os.environ) if trusted else _environment() | _places(scratch)) | dict(environment)
     if not tier.sandboxed:
-        return Launch(python, variables, user=user)
+        return Launch(python, variables)
     files: list[int] = []
-    argv = [tier.bwrap, *_namespaces(user), *_mounts(directory, gpu), *_seccomp(files)]
+    argv = [tier.bwrap, *_namespaces(os.getuid() == 0, zygote=directory is None), *_mounts(directory, gpu)]
+    if directory is not None:
+        argv += _seccomp(files)  # a zygote's forks put it on themselves: mounts come first
     for name, value in variables.items():
         argv += ["--setenv", name, value]
-    return Launch((*argv, "--", *python), {}, tuple(files), user, tuple(files))
+    return Launch((*argv, "--", *python), {}, tuple(files))
 
 
-def _namespaces(user: int | None) -> list[str]:
+def _namespaces(root: bool, *, zygote: bool) -> list[str]:
     shared = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     always = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "worker", "--cap-drop", "ALL"]
-    if user is None:
+    if not root:
         return ["--unshare-user", *shared, *always, "--uid", "65534", "--gid", "65534"]
-    return [*shared, *always, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    kept = ["CAP_SETUID", "CAP_SETGID", *(["CAP_SYS_ADMIN"] if zygote else [])]
+    return [*shared, *always, *[word for name in kept for word in ("--cap-add", name)]]
 
 
-def _mounts(directory: Path, gpu: bool) -> list[str]:
+def _mounts(directory: Path | None, gpu: bool) -> list[str]:
     argv: list[str] = []
     made: set[Path] = {Path("/")}
 
@@ -169,7 +187,10 @@ def _mounts(directory: Path, gpu: bool) -> list[str]:
             argv += ["--ro-bind", str(path), str(path)]
             bound.append(path)
     parents(Path(WORK_DIRECTORY))
-    argv += ["--bind", str(directory), WORK_DIRECTORY]
+    if directory is not None:
+        argv += ["--bind", str(directory), WORK_DIRECTORY]
+    else:
+        argv += ["--perms", "0755", "--dir", WORK_DIRECTORY]
     if gpu:
         for node in sorted(Path("/dev").glob("nvidia*")):
             argv += ["--dev-bind-try", str(node), str(node)]
@@ -198,18 +219,25 @@ def _readable() -> tuple[Path, ...]:
     return tuple(sorted((place for place in places if place.exists() and place != Path("/")), key=lambda place: len(place.parts)))
 
 
-def _environment(scratch: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """A fixed environment: nothing of the notebook's own goes in, keys least of all."""
     variables = {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "worker", "LOGNAME": "worker",
-        "HOME": scratch, "TMPDIR": scratch, "OMP_NUM_THREADS": str(threads()), "PYTHONDONTWRITEBYTECODE": "1",
-        "TRITON_CACHE_DIR": f"{scratch}/triton", "TRITON_HOME": scratch, "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
-        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions", "CUDA_CACHE_PATH": f"{scratch}/cuda", "XDG_CACHE_HOME": f"{scratch}/cache",
+        "OMP_NUM_THREADS": str(threads()), "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
     for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if os.environ.get(name):
             variables[name] = os.environ[name]
     return variables
+
+
+def _places(scratch: str) -> dict[str, str]:
+    """Where caches go: a candidate never sees what another one compiled."""
+    return {
+        "HOME": scratch, "TMPDIR": scratch, "TRITON_CACHE_DIR": f"{scratch}/triton", "TRITON_HOME": scratch,
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor", "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions",
+        "CUDA_CACHE_PATH": f"{scratch}/cuda", "XDG_CACHE_HOME": f"{scratch}/cache",
+    }  # fmt: skip
 
 
 def threads() -> int:
@@ -243,7 +271,8 @@ def _world_can_read_python() -> bool:
 
 def _try(tier: Tier, directory: Path) -> str:
     """Starts the sandbox around a check of itself. What is wrong with it, or nothing."""
-    command = launch(tier, directory, order={"probe": True}, environment={}, gpu=False)
+    order = worker_order(tier, directory) | {"probe": True, "seccomp": None}
+    command = launch(tier, order, directory=directory, environment={}, gpu=False)
     try:
         ran = subprocess.run(  # our own command line, nothing of a candidate
             command.argv, env=dict(command.environment), pass_fds=command.files, capture_output=True, text=True, timeout=20, check=False,
@@ -252,7 +281,7 @@ def _try(tier: Tier, directory: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     finally:
-        close(command.close)
+        close(command.files)
     if ran.returncode == 0 and ran.stdout.strip().endswith("closed"):
         return ""
     return (ran.stderr.strip() or ran.stdout.strip() or f"exit status {ran.returncode}").splitlines()[-1][:160]

@@ -39,12 +39,22 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def resident(pid: int) -> int:
-    """Bytes of private and shared memory that the whole tree holds; files that are merely mapped don't count."""
+def held(pid: int, limit: int) -> int:
+    """Bytes of private and shared memory that the whole tree holds; files that are merely mapped don't count.
+
+    Forks share pages until one writes, so a first quick sum may count them many times; only if that reaches `limit` is it made exact.
+    """
+    processes = tree(pid)
+    rough = sum(_sum(process, "status", ("RssAnon:", "RssShmem:")) for process in processes)
+    if rough < limit:
+        return rough
+    return sum(_sum(process, "smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) for process in processes)
+
+
+def _sum(pid: int, file: str, lines: tuple[str, ...]) -> int:
     total = 0
-    for process in tree(pid):
-        with contextlib.suppress(OSError, ValueError):
-            for line in Path(f"/proc/{process}/status").read_text().splitlines():
-                if line.startswith(("RssAnon:", "RssShmem:")):
-                    total += int(line.split()[1]) << 10
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
+            if line.startswith(lines):
+                total += int(line.split()[1]) << 10
     return total

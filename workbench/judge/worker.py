@@ -37,6 +37,7 @@ _MESSAGE_LIMIT = 600
 def main(order: Mapping[str, Any]) -> None:
     """Warms up, then serves commands until the judge closes the line."""
     line = socket.socket(fileno=order["line"])
+    warm(order["kind"], order["target"])
     os.set_inheritable(order["line"], False)
     os.set_inheritable(order["shared"], False)
     driver = Driver(order["kind"], SharedFile(order["shared"], order["size"]), get_target(order["target"]))
@@ -50,6 +51,19 @@ def main(order: Mapping[str, Any]) -> None:
                 answer = {"error": driver.describe(error)}
             sys.stdout.flush()
             line.sendall(json.dumps(answer | {"number": number}).encode() + b"\n")
+
+
+def warm(kind: str, target: str) -> None:
+    """Imports what every candidate needs. May run before a fork, so it must not touch a GPU or start a thread."""
+    with contextlib.suppress(ImportError):
+        import triton
+        import triton.language  # noqa: F401
+    if kind == "record":
+        from workbench.judge import recorder  # noqa: F401
+    if kind == "interpret":
+        from workbench.judge import interpreter, traffic  # noqa: F401
+
+        interpreter.mend(get_target(target))
 
 
 class Driver:
@@ -66,20 +80,7 @@ class Driver:
         self._inputs: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
         torch.set_grad_enabled(False)
-        self._warm()
-
-    def _warm(self) -> None:
-        """Imports what every candidate needs, so that nobody waits for it."""
-        with contextlib.suppress(ImportError):
-            import triton
-            import triton.language  # noqa: F401
-        if self.kind == "record":
-            from workbench.judge import recorder  # noqa: F401
-        if self.kind == "interpret":
-            from workbench.judge import interpreter, traffic  # noqa: F401
-
-            interpreter.mend(self.target)
-        if self.kind in ("device", "baseline") and torch.cuda.is_available():
+        if kind in ("device", "baseline") and torch.cuda.is_available():
             torch.zeros(1, device="cuda")
             torch.cuda.synchronize()
 

@@ -39,6 +39,6 @@ def host_judge(scale_task):
     from workbench.judge.judge import Judge
     from workbench.judge.trial import Limits
 
-    judge = Judge(scale_task, device="host", limits=Limits(load=30, build=30, call=8, traffic=30, timing=8), memory_cap=2 << 30)
+    judge = Judge(scale_task, device="host", limits=Limits(load=30, build=30, call=10, traffic=30, timing=10), memory_cap=2 << 30)
     yield judge
     judge.close()
