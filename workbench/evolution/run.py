@@ -137,8 +137,7 @@ class Run:
 
     def next_evaluation(self, candidate: str) -> str:
         """``<candidate>.<n>``, never the same twice, also after a restart."""
-        taken = [int(one.id.rsplit(".", 1)[1]) for one in self.recorder.view.candidate(candidate).evaluations]
-        number = max([self._numbers.get(candidate, -1), *taken]) + 1
+        number = max(self._numbers.get(candidate, -1), self.recorder.view.last_number(candidate)) + 1
         self._numbers[candidate] = number
         return f"{candidate}.{number}"
 

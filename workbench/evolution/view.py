@@ -163,6 +163,11 @@ class View:
             known = f": it has {', '.join(list(self._entries)[-5:])}" if self._entries else " yet"
             raise NoSuchCandidateError(f"run {self._id} has no candidate {name!r}{known}") from None
 
+    def last_number(self, name: str) -> int:
+        """The number of a candidate's latest evaluation; -1 where there is none."""
+        entry = self._entries.get(name)
+        return max((int(one.id.rsplit(".", 1)[1]) for one in entry.evaluations), default=-1) if entry else -1
+
     def names(self) -> tuple[str, ...]:
         """Ids of all candidates, in the order in which they came."""
         return tuple(self._entries)

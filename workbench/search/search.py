@@ -22,6 +22,7 @@ from workbench.brief import Brief, Budget, Parent, Proposal, Role
 from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation, Verdict
 from workbench.errors import MisuseError, NoSuchCandidateError, OrderError
 from workbench.events import BestChanged, Event, Migrated, Noted
+from workbench.explain.strategy import describe as describe_strategy
 from workbench.records import digest
 from workbench.search.briefs import directive_of, role_of, turn_seed
 from workbench.search.ideas import MISSES, Choice, Idea, island_idea, take
@@ -64,7 +65,7 @@ class Search:
     def __init__(
         self, task: Task, *, experts: Sequence[str] = (), budget: Budget | None = None, seed: int = 0,
         elites: Sequence[Candidate] = (), floor_us: float | None = None, roles: Sequence[Role] = ROLES,
-        repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True, describe: Describe | None = None,
+        repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True, describe: Describe = describe_strategy,
     ) -> None:  # fmt: skip
         """A search that has asked nothing yet.
 
@@ -74,7 +75,7 @@ class Search:
             repairs: links of a repair chain.
             patience: evaluations without a gain before each change of course.
             proposing: whether there is anybody to write candidates. If not, only what the person hands in is judged and tuned.
-            describe: strategy descriptors of a candidate; `explain.strategy.describe` by default.
+            describe: strategy descriptors of a candidate.
         """
         self.task = task
         self.experts = tuple(experts)
@@ -85,7 +86,7 @@ class Search:
         self._plateau = Plateau(patience)
         self._repairs = repairs
         self._proposing = proposing
-        self._describe = describe or _strategy
+        self._describe = describe
         self._members: dict[str, Member] = {}
         self._asked: dict[str, _Asked] = {}
         self._queue: deque[str] = deque()
@@ -477,12 +478,6 @@ class Search:
             if family.intersection(member.candidate.parents):
                 family.add(member.id)
         return frozenset(family)
-
-
-def _strategy(candidate: Candidate, evaluation: Evaluation) -> Sequence[str]:
-    from workbench.explain.strategy import describe
-
-    return tuple(describe(candidate, evaluation))
 
 
 def _mendable(verdict: Verdict) -> bool:

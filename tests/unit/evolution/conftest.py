@@ -24,14 +24,3 @@ def begin():
     yield make
     for run in runs:
         run.close()
-
-
-# TEMPORARY
-import importlib.util  # noqa: E402
-import sys  # noqa: E402
-import types  # noqa: E402
-
-if importlib.util.find_spec("workbench.explain.strategy") is None:
-    shim = types.ModuleType("workbench.explain.strategy")
-    shim.describe = lambda candidate, evaluation: tuple(one.kernel for one in evaluation.resources)
-    sys.modules["workbench.explain.strategy"] = shim

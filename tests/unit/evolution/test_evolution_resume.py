@@ -161,7 +161,6 @@ def test_two_who_go_on_with_one_run_do_not_mix(begin, tmp_path):
     run.wait(10)
     script = """
         import sys
-        import conftest
         from scripted_fleet import ScriptedFleet, ScriptedProposer, diagnose
         from workbench import evolution
         from workbench.store import Store
@@ -188,8 +187,6 @@ def python(code, *args):
 def test_kill_9_loses_at_most_the_candidate_in_flight(tmp_path, delay):
     script = """
         import sys
-        sys.path.insert(0, sys.argv[2])
-        import conftest
         from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, diagnose
         from workbench import evolution
         from workbench.brief import Budget
@@ -200,7 +197,7 @@ def test_kill_9_loses_at_most_the_candidate_in_flight(tmp_path, delay):
         run.subscribe(lambda one: print(one.seq, one.type, flush=True))
         run.wait()
     """
-    process = python(script, tmp_path, HERE)
+    process = python(script, tmp_path)
     lines = []
     while not any("Evaluated" in line for line in lines):
         lines.append(process.stdout.readline())
