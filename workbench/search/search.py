@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from workbench.brief import Brief, Budget, Parent, Proposal, Role
 from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation, Verdict
@@ -24,6 +24,7 @@ from workbench.errors import MisuseError, NoSuchCandidateError, OrderError
 from workbench.events import BestChanged, Event, Migrated, Noted
 from workbench.explain.strategy import describe as describe_strategy
 from workbench.records import digest
+from workbench.search.asked import Asked, AskQueue
 from workbench.search.briefs import directive_of, role_of, turn_seed
 from workbench.search.ideas import MISSES, Choice, Idea, island_idea, take
 from workbench.search.islands import Island
@@ -39,16 +40,6 @@ STALE = 6
 CLOSE_TO_FLOOR = 0.95
 
 Describe = Callable[[Candidate, Evaluation], Sequence[str]]
-
-
-@dataclass
-class _Asked:
-    """A brief on its way, and what has come back for it so far."""
-
-    brief: Brief
-    idea: Idea
-    received: Proposal | None = None
-    told: tuple[Proposal, Evaluation | None, Diagnosis | None] | None = None
 
 
 class Search:
@@ -88,8 +79,7 @@ class Search:
         self._proposing = proposing
         self._describe = describe
         self._members: dict[str, Member] = {}
-        self._asked: dict[str, _Asked] = {}
-        self._queue: deque[str] = deque()
+        self._asked = AskQueue()
         self._wishes: deque[Idea] = deque()
         self._tried: dict[str, str] = {}
         self._hints: list[str] = []
@@ -122,7 +112,7 @@ class Search:
         rng = random.Random(f"{self.seed}:{number}")
         idea = self._next_idea(rng)
         if idea is None:
-            if not self._queue:
+            if self._asked.empty:
                 self._tired = (
                     f"nothing new: {self._last_miss or 'no proposer has an answer'}" if self._proposing
                     else "nobody here writes candidates for this op: submit a variant, or start again with a model"
@@ -130,15 +120,14 @@ class Search:
             return None
         take(idea)
         brief = self._write_brief(idea, number)
-        self._asked[brief.id] = _Asked(brief, idea)
-        self._queue.append(brief.id)
+        self._asked.add(Asked(brief, idea))
         self._ledger.open += 1
         self._ledger.unanswered += idea.given is None
         return brief
 
     def given(self, brief: Brief) -> Proposal | None:
         """The answer to a brief that needs no proposer: a tunable point, a person's variant, an elite of an earlier run."""
-        idea = self._find("given", brief.id).idea
+        idea = self._asked.find("given", brief.id).idea
         if idea.given is None:
             return None
         return Proposal(brief=brief.id, candidate=idea.given if idea.kind == "tune" else replace(idea.given, id=brief.candidate))
@@ -152,7 +141,7 @@ class Search:
         Raises:
             OrderError: the brief was never asked, or was answered before.
         """
-        asked = self._find("receive", proposal.brief)
+        asked = self._asked.find("receive", proposal.brief)
         if asked.received is not None:
             raise OrderError(f"receive: brief {proposal.brief} was answered before")
         if asked.idea.kind != "tune":
@@ -176,7 +165,7 @@ class Search:
         Raises:
             OrderError: the brief was never asked or was told before, or candidate and evaluation don't belong together.
         """
-        asked = self._find("tell", proposal.brief)
+        asked = self._asked.find("tell", proposal.brief)
         if asked.told is not None:
             raise OrderError(f"tell: brief {proposal.brief} was told before")
         if asked.received is None:
@@ -189,10 +178,7 @@ class Search:
             expected = received.candidate.id if received.candidate else "no candidate"
             raise OrderError(f"tell: brief {proposal.brief} waits for {expected}, this evaluation is of {evaluation.candidate}")
         asked.told = (received, evaluation, diagnosis)
-        events: list[Event] = []
-        while self._queue and self._asked[self._queue[0]].told is not None:
-            events += self._apply(self._asked[self._queue.popleft()])
-        return tuple(events)
+        return tuple(event for ready in self._asked.ready() for event in self._apply(ready))
 
     def charge(self, spent: Budget) -> None:
         """Adds what the driver measured (seconds, above all) to what the run has spent. Tokens, money and evaluations are
@@ -208,7 +194,7 @@ class Search:
         """
         if self._end or self._tired:
             return self._end or self._tired
-        if not self._queue or self._ledger.overtime:
+        if self._asked.empty or self._ledger.overtime:
             return self._ledger.refusal() or None
         return None
 
@@ -225,11 +211,11 @@ class Search:
     @property
     def open_briefs(self) -> tuple[Brief, ...]:
         """Briefs that are asked and not yet told, in ask order."""
-        return tuple(asked.brief for asked in map(self._asked.__getitem__, self._queue) if asked.told is None)
+        return self._asked.open()
 
     def received(self, brief: str) -> Proposal | None:
         """The proposal that has come for the brief of that id, if one has."""
-        return self._find("received", brief).received
+        return self._asked.find("received", brief).received
 
     # ---- what it knows
 
@@ -346,7 +332,7 @@ class Search:
 
     # ---- receiving
 
-    def _own(self, asked: _Asked, proposal: Proposal) -> Proposal:
+    def _own(self, asked: Asked, proposal: Proposal) -> Proposal:
         brief, candidate = asked.brief, proposal.candidate
         if candidate is None:
             return proposal
@@ -366,7 +352,7 @@ class Search:
 
     # ---- telling, in ask order
 
-    def _apply(self, asked: _Asked) -> list[Event]:
+    def _apply(self, asked: Asked) -> list[Event]:
         assert asked.told is not None
         idea, (proposal, evaluation, diagnosis) = asked.idea, asked.told
         island = idea.island
@@ -454,12 +440,6 @@ class Search:
         self._tired = ""
         for island in self.islands:
             island.misses = 0
-
-    def _find(self, call: str, brief: str) -> _Asked:
-        try:
-            return self._asked[brief]
-        except KeyError:
-            raise OrderError(f"{call}: brief {brief!r} was never asked") from None
 
     def _member(self, candidate: str) -> Member:
         try:
