@@ -21,6 +21,9 @@ SMALL = 1 << 16
 LARGE = 1 << 20
 """Elements that a tensor may have at most."""
 
+_STRUCTURE = 8
+"""Sizes below it are part of what the op is: a window, a count of groups, the pair of a complex number."""
+
 _TIE_FROM = 16
 """Smaller numbers are equal by chance: a dimension's index, a kernel size, a count of groups."""
 
@@ -48,11 +51,16 @@ class ShapeSet:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How big axes of a set are: `sizes` are dealt out from the longest axis to the shortest; `aligned` keeps powers of two."""
+    """How big the axes of a set are: `sizes` are dealt out from the longest axis to the shortest.
+
+    `aligned` halves sizes, so that what divides them still does; `long` gives the first size to the last axis of the first input, since
+    that is what kernels loop over.
+    """
 
     name: str
     sizes: tuple[int, ...]
     aligned: bool = False
+    long: bool = False
 
 
 RECIPES = (
@@ -61,7 +69,7 @@ RECIPES = (
     # Kernels may rely on sizes that a vector or a tile divides, as the real ones are.
     Recipe("aligned sizes", (256, 128, 64, 32, 16, 8, 4), aligned=True),
     # Loops over rows go round more than once.
-    Recipe("a long axis", (4099, 13, 5, 3, 3, 3, 3)),
+    Recipe("a long axis", (4099, 13, 5, 3, 3, 3, 3), long=True),
 )
 
 
@@ -197,7 +205,7 @@ def _free_axes(task: Task, reference: _Runner) -> dict[int, int]:
     """The axes that may change, each with the step that its size must be a multiple of."""
     fixed = _named_sizes(task)
     fixed |= {size for spec in task.inputs if spec.is_tensor and spec.values.kind == "bytes" for size in spec.shape}
-    axes = [size for size in _axes(task.inputs) if size not in fixed]
+    axes = [size for size in _axes(task.inputs) if size not in fixed and size >= _STRUCTURE]
     # Most ops take any size: then one run at small sizes settles it.
     if axes and reference.runs(resized(task.inputs, _fitting(task, dict.fromkeys(axes, 1), RECIPES[0]))):
         return dict.fromkeys(axes, 1)
@@ -223,6 +231,10 @@ def _survives(task: Task, reference: _Runner, axis: int, step: int) -> bool:
 def _fitting(task: Task, free: Mapping[int, int], recipe: Recipe) -> dict[int, int]:
     """New sizes of the free axes by a recipe, cut down until every tensor is small."""
     order = sorted(free, reverse=True)
+    if recipe.long:
+        first = next((size for size in _axes(task.inputs) if size in free), 0)
+        if first >= 256:
+            order = [first, *(axis for axis in order if axis != first)]
     sizes = {axis: _size(axis, free[axis], wanted, recipe) for axis, wanted in zip(order, _dealt(recipe, len(order)), strict=True)}
     for _ in range(64):
         largest = max(resized(task.inputs, sizes), key=_elements)
@@ -232,7 +244,7 @@ def _fitting(task: Task, free: Mapping[int, int], recipe: Recipe) -> dict[int, i
         able = [(sizes[axis], axis) for axis in order if sizes[axis] in largest.shape and _less(axis, free[axis], sizes[axis], recipe)]
         if not able:
             break
-        current, axis = min(able) if recipe.name.startswith("a long") else max(able)
+        current, axis = min(able) if recipe.long else max(able)
         sizes[axis] = _less(axis, free[axis], current, recipe) or current
     return sizes
 
@@ -250,12 +262,19 @@ def _size(axis: int, step: int, wanted: int, recipe: Recipe) -> int:
             size //= 2
         return size
     size = wanted if step == 1 else step * max(wanted // step | 1, 3)
-    return size if size < axis else axis
+    if size < axis:
+        return size
+    # It is small already. A power of two may be what the kernel is built on, anything else has neighbours.
+    return axis + step if wanted > axis and axis & (axis - 1) and not recipe.long else axis
 
 
 def _less(axis: int, step: int, current: int, recipe: Recipe) -> int | None:
-    smaller = [size for wanted in (*recipe.sizes, 2, 1) if (size := _size(axis, step, wanted, recipe)) < current]
+    smaller = [size for wanted in (*recipe.sizes, *_BETWEEN, 2) if (size := _size(axis, step, wanted, recipe)) < current]
     return max(smaller, default=None)
+
+
+_BETWEEN = (2051, 1027, 515, 193)
+"""Sizes to fall back to where a long axis is in a tensor twice."""
 
 
 def _named_sizes(task: Task) -> set[int]:
