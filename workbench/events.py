@@ -94,7 +94,9 @@ class Migrated:
 
 @dataclass(frozen=True)
 class Acted:
-    """The person did something: step, auto, pause, resume, stop, cancel, hint, ban, pin, branch, submit."""
+    """The person did something: step, auto, pause, resume, stop, cancel, hint, ban, pin, branch. After an end, or when the proposers had
+    nothing more, `reopen` follows the word that took the search up again.
+    """
 
     verb: str
     argument: str = ""

@@ -68,7 +68,7 @@ class Plateau:
     def _gained(self, best_us: float, best: str, spent: Budget) -> None:
         evaluations = (spent.evaluations or 0) - (self._paid.evaluations or 0)
         tokens = (spent.tokens or 0) - (self._paid.tokens or 0)
-        cost = f"{evaluations} evaluations" + (f" and {tokens} tokens" if tokens else "")
+        cost = f"{evaluations} evaluation{'s' if evaluations != 1 else ''}" + (f" and {tokens} tokens" if tokens else "")
         gain = f"to {best_us:.2f} µs" if self.best_us is None else f"from {self.best_us:.2f} to {best_us:.2f} µs"
         self.story = f"the last gain, {gain} by {best}, cost {cost}"
         self.best_us, self._paid, self.since, self.stage = best_us, spent, 0, Stage.CLIMBING

@@ -127,7 +127,7 @@ def test_a_plateau_changes_roles_then_the_ancestor_then_stops_with_the_price_of_
     assert "neighbour's role" in notes[0][1] and "other elites" in notes[1][1]
     assert search.finished == (
         "plateau: 24 evaluations without a gain, other roles and other ancestors included; "
-        "the last gain, to 250.00 µs by k1, cost 1 evaluations and 15 tokens"
+        "the last gain, to 250.00 µs by k1, cost 1 evaluation and 15 tokens"
     )
     first = next(role for role in ROLES if role.name == log[9][0].island.name)
     assert log[9][0].island.aim != first.aim
