@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from workbench.capture.references import fingerprint
+from workbench.capture.references import MODEL_SEED, fingerprint
 from workbench.inputs import make_inputs
 from workbench.task import Task
 
@@ -38,10 +38,11 @@ class Captured:
 def probe(captured: Captured, seed: int) -> dict[str, Any]:
     """The live op's outputs on drawn inputs, in short, for the judge to compare its rebuilt reference against.
 
-    JSON data: ``{"seed", "device", "outputs": [{"shape", "dtype", "sum", "abs_sum", "sample": [...]}]}``, where each output is as
-    `references.fingerprint` describes it. NaN and infinities are encoded as `records.encode` does.
+    JSON data: ``{"seed", "model_seed", "device", "outputs": [{"shape", "dtype", "sum", "abs_sum", "sample": [...]}]}``. Each output is as
+    `references.fingerprint` describes it; a Model was constructed after ``manual_seed(model_seed)``. NaN and infinities are encoded as
+    `records.encode` does.
     """
     inputs = make_inputs(captured.task.inputs, seed, captured.device)
     with torch.no_grad():
         outputs = captured.live(inputs)
-    return {"seed": seed, "device": captured.device, "outputs": [fingerprint(output) for output in outputs]}
+    return {"seed": seed, "model_seed": MODEL_SEED, "device": captured.device, "outputs": [fingerprint(output) for output in outputs]}

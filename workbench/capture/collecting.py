@@ -89,7 +89,7 @@ class Collector:
             try:
                 value = lookup(function, free)
             except NameError:
-                raise CaptureError(f"{name} reads {free}, which isn't defined: run the cell that defines it") from None
+                continue  # in a branch that the call didn't take
             if not importing.is_builtin(free, value):
                 needs.append((free, self.add(free, value, name, source)))
         for free in annotation_names(source.node):
@@ -211,7 +211,7 @@ class Collector:
             try:
                 found = lookup_in(namespace, free)
             except NameError:
-                raise CaptureError(f"class {value.__name__} reads {free}, which isn't defined at the top of its notebook") from None
+                continue
             if not importing.is_builtin(free, found):
                 need = self.add(free, found, value.__name__, source)
                 if need.kind == "tensor":

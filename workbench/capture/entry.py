@@ -36,7 +36,7 @@ class Call:
     Attributes:
         op: what was called, as the notebook has it.
         hint: what the notebook calls it; empty where it has no name.
-        value: what it returned.
+        value: what it returned, once it `ran`.
         described: values of the tensors that went in, by id, taken before the call because the op may change them.
         versions: of those tensors, before the call.
         autocast: devices for which it was on, with the dtype.
@@ -47,6 +47,7 @@ class Call:
     kwargs: dict[str, Any]
     hint: str = ""
     value: Any = None
+    ran: bool = False
     described: dict[int, tuple[Values, tuple[str, ...]]] = field(default_factory=dict)
     versions: dict[int, int] = field(default_factory=dict)
     autocast: tuple[tuple[str, torch.dtype], ...] = ()
@@ -74,7 +75,19 @@ class Call:
     def run(self) -> Call:
         """Runs the op, once."""
         self.value = self.op(*self.args, **self.kwargs)
+        self.ran = True
         return self
+
+    def run_or_refuse(self, name: str) -> Call:
+        """Runs the op, once.
+
+        Raises:
+            CaptureError: it raises.
+        """
+        try:
+            return self.run()
+        except Exception as error:
+            raise CaptureError(f"{name} raises on these inputs: {describe(error, _filename(self.op))}") from error
 
     def tensors(self) -> list[torch.Tensor]:
         """The tensors among the arguments."""
@@ -113,21 +126,17 @@ def capture_call(
         CaptureError: what can't be captured, in one line that names it and the mend.
     """
     call = Call(op, tuple(args), dict(kwargs or {}), hint=_named(op, namespace) or "").look()
-    label = name or label_of(call)
-    try:
-        call.run()
-    except Exception as error:
-        raise CaptureError(f"{label} raises on these inputs: {describe(error, _filename(op))}") from error
+    call.run_or_refuse(name or label_of(call))
     return capture(call, name=name, target=target, precision=precision)
 
 
 def capture(
     call: Call, *, name: str | None = None, target: str | None = None, precision: Precision = "match", shown: Any = None
 ) -> Captured:
-    """Makes the Task of a call that has been run."""
+    """Makes the Task of a call."""
     op, args, kwargs = _flattened(call.op, call.args, call.kwargs)
     label = identifier(name or label_of(call))
-    if not flatten(call.value):
+    if call.ran and not flatten(call.value):
         returned = type(call.value).__qualname__
         raise CaptureError(f"{label} returns no tensor but {returned}: return the tensors that it computes")
     written = _write(op, args, kwargs, label, call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,8 +147,13 @@ def _export(name: str, module: torch.nn.Module, given: Sequence[Any], structure:
 
     fresh = [like(value) for value in given]
     args, kwargs = pytree.tree_unflatten(fresh, structure)
+    unrolled = next((part for part in module.modules() if isinstance(part, torch.nn.RNNBase)), None)
+    if unrolled is not None:
+        kind = type(unrolled).__name__
+        raise CaptureError(f"{name} holds a {kind}, which is a loop over its sequence: give it in KernelBench's format, or its step alone")
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # advice to who exports on purpose
             program = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
             if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in program.graph.nodes):
                 program = program.run_decompositions({})

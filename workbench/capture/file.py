@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from workbench.capture import importing
 from workbench.capture.arguments import python_value
 from workbench.capture.captured import Captured
 from workbench.capture.collecting import Collector
-from workbench.capture.entry import Call, capture_call
-from workbench.capture.finishing import compare, make_specs, refuse
-from workbench.capture.references import Reference, describe, flatten, load_text
+from workbench.capture.entry import Call, capture
+from workbench.capture.finishing import Written, finish
+from workbench.capture.references import MODEL_SEED, Reference, describe, flatten, load_text
 from workbench.capture.source import lookup_in, module_names
-from workbench.capture.specs import check_tensor, dtype_name
 from workbench.capture.text import Entry, write
-from workbench.capture.tracing import trace
-from workbench.capture.work import count_work
 from workbench.errors import CaptureError
-from workbench.records import digest, encode
-from workbench.target import detect_target, get_target
-from workbench.task import OutputSpec, Precision, Role, Task
+from workbench.records import digest
+from workbench.task import Precision, Role
 
 
 def capture_file(path: str | Path, *, target: str | None = None, precision: Precision = "match") -> Captured:
@@ -57,7 +51,7 @@ def capture_file(path: str | Path, *, target: str | None = None, precision: Prec
     namespace = load_text(text, f"workbench_reference_{digest(text)}_file")
     inputs = _call(path.stem, namespace["get_inputs"], "get_inputs")
     args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    return capture_call(namespace[functions[-1]], args, namespace=namespace, target=target, precision=precision)
+    return capture(Call(namespace[functions[-1]], args, {}).look(), target=target, precision=precision)
 
 
 def is_model_text(tree: ast.Module) -> bool:
@@ -73,53 +67,31 @@ def capture_model_text(text: str, namespace: Mapping[str, Any], *, name: str | N
     Raises:
         CaptureError: as everywhere, in one line.
     """
-    if target is not None:
-        get_target(target)
     name = name or "Model"
     reference_text = _complete(text, namespace)
     globals_ = load_text(reference_text, f"workbench_reference_{digest(reference_text)}")
-    init_args = _init_args(name, globals_)
+    given, init_args = _init_args(name, globals_)
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = _call(name, lambda: globals_["Model"](*init_args), "Model(*get_init_inputs())")
+        torch.manual_seed(MODEL_SEED)
+        model = _call(name, lambda: globals_["Model"](*given), "Model(*get_init_inputs())")
         if not isinstance(model, torch.nn.Module):
             raise CaptureError(f"{name}: class Model must be an nn.Module")
         drawn = _call(name, globals_["get_inputs"], "get_inputs")
     args = tuple(drawn) if isinstance(drawn, (tuple, list)) else (drawn,)
-    leaves = _leaves(name, model, args)
-    call = Call(model, args, {}).look()
-    try:
-        with torch.no_grad():
-            call.run()
-    except Exception as error:
-        raise CaptureError(f"{name}: Model raises on what get_inputs returns: {describe(error)}") from error
-    outputs = flatten(call.value)
-    if not outputs:
-        raise CaptureError(f"{name} returns no tensor but {type(call.value).__qualname__}: return the tensors that it computes")
-    for place, output in enumerate(outputs):
-        check_tensor(f"{place} of {name}", output, "output")
-    specs, notes = make_specs(leaves, call.described)
-    device = next((value.device for value in args if isinstance(value, torch.Tensor)), torch.device("cpu"))
+    call = Call(model, args, {}, name).look()
     free = _state(model)
-    found = trace(lambda *values: _stateful(model, values, free), specs, device, {key: value for key, (_, value) in free.items()})
-    refuse(found, name)
-    described = tuple(OutputSpec(tuple(output.shape), dtype_name(output.dtype), tuple(output.stride())) for output in outputs)
-    task = Task(
-        name=name, reference=reference_text, entry="Model", inputs=specs, outputs=described,
-        work=count_work(found, specs, described, [value for _, value in free.values()]), format="model", graph=found.graph,
-        init_args=init_args, precision=precision, matmul_precision=torch.get_float32_matmul_precision(),
-        differentiable=any(getattr(value, "requires_grad", False) for value in [*pytree.tree_leaves(args), *model.parameters()]),
-        target=target or detect_target(),
-    )  # fmt: skip
-    if found.reason:
-        notes = (*notes, f"no graph: {found.reason}")
-    if not call.changed():
-        compare(name, Reference(model, globals_, model), list(args), outputs)
-
-    def live(values: list[Any]) -> list[torch.Tensor]:
-        return flatten(model(*values))
-
-    return Captured(task, call.value, live, None, str(device), notes)
+    written = Written(
+        "Model",
+        reference_text,
+        _leaves(name, model, args),
+        lambda values: flatten(model(*values)),
+        format="model",
+        init_args=init_args,
+        reference=Reference(model, globals_, model),
+        traced=lambda *values: _stateful(model, values, free),
+        free={key: value for key, (_, value) in free.items()},
+    )
+    return finish(written, call, name=name, target=target, precision=precision)
 
 
 def _stateful(model: torch.nn.Module, values: tuple[Any, ...], free: Mapping[str, tuple[str, torch.Tensor]]) -> Any:
@@ -140,13 +112,11 @@ def _complete(text: str, namespace: Mapping[str, Any]) -> str:
     collector = Collector()
     needs = []
     for free in module_names(text):
-        if importing.is_builtin(free, None) or free in ("__name__", "__file__", "__doc__"):
-            continue
         try:
             value = lookup_in(namespace, free)
         except NameError:
-            raise CaptureError(f"the text reads {free}, which isn't defined: define or import it there") from None
-        if not importing.is_builtin(free, value):
+            continue  # if it is ever reached, running the text will say so
+        if not importing.is_builtin(free, value) and not free.startswith("__"):
             needs.append((free, collector.add(free, value, "Model")))
     if not needs:
         return text
@@ -158,17 +128,14 @@ def _complete(text: str, namespace: Mapping[str, Any]) -> str:
     return f"{before}\n\n\n{text}"
 
 
-def _init_args(name: str, namespace: Mapping[str, Any]) -> tuple[Any, ...]:
-    given = _call(name, namespace["get_init_inputs"], "get_init_inputs") if "get_init_inputs" in namespace else []
+def _init_args(name: str, namespace: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    """What a Model is constructed with: as its text gives it, and as a Task holds it, lists as tuples."""
+    given = list(_call(name, namespace["get_init_inputs"], "get_init_inputs")) if "get_init_inputs" in namespace else []
     for place, value in enumerate(given):
-        try:
-            json.dumps(encode(value))
-        except (TypeError, ValueError):
+        if value is not None and python_value(value) is None:
             kind = type(value).__qualname__
-            raise CaptureError(
-                f"{name}: get_init_inputs returns a {kind} at {place}: return numbers, strings, booleans and lists of them"
-            ) from None
-    return tuple(given)
+            raise CaptureError(f"{name}: get_init_inputs returns a {kind} at {place}: return numbers, strings, booleans and lists of them")
+    return given, tuple(python_value(value) for value in given)
 
 
 def _leaves(name: str, model: torch.nn.Module, args: tuple[Any, ...]) -> list[tuple[str, Any, Role]]:

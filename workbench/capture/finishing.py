@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -27,50 +27,88 @@ TOLERANCE: Mapping[torch.dtype, float] = {torch.float64: 1e-10, torch.float32: 1
 """Error, relative to the output's root mean square, up to which live op and reference agree: they make the same ATen calls."""
 
 
+COSTLY = Work(bytes=1 << 30, flops=20_000_000_000)
+"""An op that costs more than either figure isn't run at capture just to see its outputs: tracing tells their shapes."""
+
+
 @dataclass(frozen=True)
 class Written:
-    """A reference as text, with its arguments' live values."""
+    """A reference as text, with its arguments' live values.
+
+    Attributes:
+        live: the live op on other values for the leaves.
+        reference: the text brought to life, where that has been done.
+        traced: what to trace in place of the reference; takes `free` as its last argument.
+        free: a Model's parameters and buffers, which aren't arguments.
+    """
 
     entry: str
     text: str
     leaves: Sequence[tuple[str, Any, Role]]
     live: Callable[[list[Any]], list[torch.Tensor]]
     notes: tuple[str, ...] = ()
-    format: Any = "function"
+    format: Literal["function", "model"] = "function"
     init_args: tuple[Any, ...] = ()
+    reference: Reference | None = None
+    traced: Callable[..., Any] | None = None
+    free: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 def finish(written: Written, call: Call, *, name: str, target: str | None, precision: Precision, shown: Any = None) -> Captured:
     """Makes the Task, refuses what can't be judged, and compares the rebuilt reference with the live op once.
+
+    A call that hasn't been run yet is run here, unless it is `COSTLY`.
 
     Raises:
         CaptureError: random ops, shapes that depend on values, unsupported dtypes, or a reference that gives other values.
     """
     if target is not None:
         get_target(target)
-    outputs = flatten(call.value)
-    for place, output in enumerate(outputs):
-        check_tensor(f"{place} of {name}", output, "output")
     specs, notes = make_specs(written.leaves, call.described)
-    device = next((value.device for _, value, _ in written.leaves if isinstance(value, torch.Tensor)), outputs[0].device)
+    tensors = [value for _, value, _ in written.leaves if isinstance(value, torch.Tensor)]
+    device = next((tensor.device for tensor in (*tensors, *flatten(call.value))), torch.device("cpu"))
     task = Task(
-        name=name, reference=written.text, entry=written.entry, inputs=specs, outputs=tuple(_output(output) for output in outputs),
-        work=Work(0, 0), format=written.format, init_args=written.init_args, precision=precision,
-        matmul_precision=torch.get_float32_matmul_precision(), differentiable=any(output.requires_grad for output in outputs),
+        name=name, reference=written.text, entry=written.entry, inputs=specs, outputs=(), work=Work(0, 0), format=written.format,
+        init_args=written.init_args, precision=precision, matmul_precision=torch.get_float32_matmul_precision(),
         target=target or detect_target(),
     )  # fmt: skip
-    reference = load_reference(task)
-    found = trace(reference.call, specs, device)
+    reference = written.reference or load_reference(task)
+    found = trace(written.traced or reference.call, specs, device, written.free)
     refuse(found, name)
-    task = replace(task, graph=found.graph, work=count_work(found, specs, task.outputs))
     notes = (*notes, *written.notes, *_trace_notes(found))
-    if call.changed():
+    _check_outputs(found.outputs, name)
+    free = list(written.free.values())
+    costly = _is_costly(found, specs, free)
+    if not call.ran and not costly:
+        call.run_or_refuse(name)
+    outputs = flatten(call.value) if call.ran else list(found.outputs)
+    if not outputs:
+        raise CaptureError(f"{name} returns no tensor but {type(call.value).__qualname__}: return the tensors that it computes")
+    _check_outputs(outputs, name)
+    described = tuple(_output(output) for output in outputs)
+    learns = any(tensor.requires_grad for tensor in (*outputs, *tensors, *free))
+    task = replace(task, outputs=described, graph=found.graph, work=count_work(found, specs, described, free), differentiable=learns)
+    if not call.ran:
+        notes = (*notes, f"{name} is large and wasn't run at capture: its outputs' shapes are from its graph")
+    elif call.changed():
         notes = (*notes, f"{name} changes its inputs, or the cell does after the call")
         inputs = make_inputs(specs, 0, str(device))
         compare(name, reference, inputs, _run(name, written.live, make_inputs(specs, 0, str(device))))
-    else:
+    elif written.reference is None:
         compare(name, reference, [value for _, value, _ in written.leaves], outputs)
     return Captured(task, call.value, written.live, shown, str(device), notes)
+
+
+def _check_outputs(outputs: Sequence[torch.Tensor], name: str) -> None:
+    for place, output in enumerate(outputs):
+        check_tensor(f"{place} of {name}", output, "output")
+
+
+def _is_costly(found: Trace, specs: Sequence[InputSpec], free: Sequence[torch.Tensor]) -> bool:
+    if not found.outputs:
+        return False
+    work = count_work(found, specs, tuple(_output(output) for output in found.outputs), free)
+    return work.bytes > COSTLY.bytes or work.flops > COSTLY.flops
 
 
 def make_specs(

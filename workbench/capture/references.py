@@ -15,6 +15,9 @@ from workbench.errors import CaptureError
 from workbench.records import digest, encode
 from workbench.task import Task
 
+MODEL_SEED = 0
+"""The seed that capture constructs a Model with; who compares with its probe constructs it alike."""
+
 
 def flatten(value: Any) -> list[torch.Tensor]:
     """The tensors in what an op returned, in one order: tuples and lists by position, dicts as they were filled; the rest is dropped.
@@ -59,8 +62,8 @@ class Reference:
 def load_reference(task: Task, *, device: str | None = None, seed: int | None = None) -> Reference:
     """Runs the reference's text in an empty namespace and picks its entry.
 
-    A Model is constructed with the Task's `init_args`, after ``torch.manual_seed(seed)`` if a seed is given (the caller's random state
-    is kept), and moved to `device` if one is given.
+    A Model is constructed with what its ``get_init_inputs`` returns (the Task's `init_args` where it has none), after
+    ``torch.manual_seed(seed)`` if a seed is given (the caller's random state is kept), and moved to `device` if one is given.
 
     Raises:
         CaptureError: the text raises, or doesn't define its entry.
@@ -74,7 +77,9 @@ def load_reference(task: Task, *, device: str | None = None, seed: int | None = 
     with torch.random.fork_rng(enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        module = entry(*task.init_args)
+        given = namespace.get("get_init_inputs")
+        # JSON makes tuples of lists, and a Model may want the lists that its own text gives it.
+        module = entry(*(given() if callable(given) else task.init_args))
     if device is not None:
         module = module.to(device)
     return Reference(module, namespace, module)

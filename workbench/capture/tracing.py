@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +14,15 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.capture.references import describe
 from workbench.capture.specs import dtype_name
 from workbench.graph import Graph, Node
 from workbench.task import InputSpec
+
+LIMIT = 3000
+"""Calls that are traced at most."""
 
 FORWARDED = frozenset({"detach", "alias", "lift_fresh_copy", "lift_fresh", "lift"})
 """Calls that return their argument as far as values go; the graph is clearer without them."""
@@ -31,6 +38,7 @@ class Trace:
         random: the first op that draws random numbers, empty where none does.
         dynamic: the first op whose result's shape depends on values, empty where none does.
         reason: why the graph is empty.
+        outputs: fake tensors like the results.
     """
 
     graph: Graph = Graph()
@@ -38,6 +46,7 @@ class Trace:
     random: str = ""
     dynamic: str = ""
     reason: str = ""
+    outputs: tuple[torch.Tensor, ...] = ()
 
 
 def trace(
@@ -60,7 +69,7 @@ def trace(
     def run(*tensors: torch.Tensor) -> Any:
         given = iter(tensors)
         values = [next(given) if spec.is_tensor else spec.values.value for spec in inputs]
-        with _KeepAttention():
+        with _KeepAttention(), _Counter():
             return call(*values, dict(zip(free, given, strict=True))) if free else call(*values)
 
     try:
@@ -72,14 +81,18 @@ def trace(
             ]
             fakes += [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in free.values()]
         del mode
-        with torch.no_grad():
+        with torch.no_grad(), _quiet():
             module = _traced(run, fakes)
             if any(_mutates(node) for node in module.graph.nodes):
-                module = _traced(torch.func.functionalize(run, remove="mutations"), fakes)
+                # What writes to a state of its own can't be made functional; its graph keeps the writes.
+                with contextlib.suppress(RuntimeError):
+                    module = _traced(torch.func.functionalize(run, remove="mutations"), fakes)
     except DynamicOutputShapeException as error:
         return Trace(dynamic=_op_name(error.func), reason=f"{_op_name(error.func)} returns a shape that depends on values")
     except DataDependentOutputException as error:
         return Trace(reason=f"{_op_name(error.func)} reads a value on the host")
+    except _TooLong as error:
+        return Trace(reason=str(error))
     except Exception as error:
         return Trace(reason=describe(error))
     _drop_write_backs(module)
@@ -106,6 +119,7 @@ def _convert(module: torch.fx.GraphModule, names: Sequence[str], free: set[str])
     nodes: list[Node] = []
     calls: list[torch.fx.Node] = []
     outputs: tuple[str, ...] = ()
+    results: tuple[torch.Tensor, ...] = ()
     random = ""
     given = iter(names)
     taken = set(names)
@@ -123,6 +137,7 @@ def _convert(module: torch.fx.GraphModule, names: Sequence[str], free: set[str])
             flat: list[torch.fx.Node] = []
             torch.fx.map_arg(node.args[0], flat.append)
             outputs = tuple(known[item] for item in flat)
+            results = tuple(item.meta["val"] for item in flat if "val" in item.meta)
         else:
             op = _op_name(node.target)
             if op.split(".")[1:2] and op.split(".")[1] in FORWARDED and isinstance(node.args[0], torch.fx.Node):
@@ -136,7 +151,7 @@ def _convert(module: torch.fx.GraphModule, names: Sequence[str], free: set[str])
             calls.append(node)
     for node, name in known.items():
         node.meta["name"] = name
-    return Trace(Graph(tuple(nodes), outputs), tuple(calls), random)
+    return Trace(Graph(tuple(nodes), outputs), tuple(calls), random, outputs=results)
 
 
 def _node(name: str, op: str, args: Any, kwargs: Any, value: Any) -> Node:
@@ -201,6 +216,37 @@ def _is_random(node: torch.fx.Node) -> bool:
     if name in ("native_dropout", "dropout", "feature_dropout", "alpha_dropout"):
         return node.args[1] != 0.0 and node.args[2] is not False  # probability, and whether it trains
     return not (name.startswith("rrelu") and False in node.args)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps torch from logging the tracebacks of ops that fail on fake tensors: the error is reported here."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the op warns of, it warned of when it ran
+            yield
+    finally:
+        logger.disabled = before
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[misc]
+    """Gives up on graphs that nobody could read, such as a recurrent network unrolled over its sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = LIMIT
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooLong(f"it makes more than {LIMIT} calls")
+        return func(*args, **(kwargs or {}))
+
+
+class _TooLong(Exception):
+    pass
 
 
 class _KeepAttention(TorchFunctionMode):  # type: ignore[misc]

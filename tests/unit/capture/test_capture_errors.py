@@ -56,6 +56,7 @@ REFUSED = {
     "control flow in a module": (
         "class Net(nn.Module):\n    def forward(self, x): return x * 2 if x.sum() > 0 else x\nnet = Net()\nnet(torch.randn(3))",
         "net can't be exported: .*write it as a function of tensors"),
+    "recurrent module": ("net = nn.Sequential(nn.GRU(4, 4))\nnet(torch.randn(9, 1, 4))[0]", "net holds a GRU, which is a loop over its sequence"),
     "op that raises": ("def f(x):\n    y = x * 2\n    return y @ y\nf(torch.randn(3, 4))", r"f raises RuntimeError: .* \(line 3\)"),
 }  # fmt: skip
 

@@ -88,6 +88,55 @@ def test_file_leaves_the_random_state_alone(tmp_path) -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+LISTS = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, sizes, more):
+        super().__init__()
+        sizes = [8] + sizes
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+        self.hidden = torch.zeros(2, sizes[-1])
+    def forward(self, x):
+        if x.dim() > 7:
+            x = checkpoint(x)
+        for layer in self.layers:
+            x = layer(x)
+        self.hidden.copy_(x)
+        return self.hidden * 2
+def get_inputs(): return [torch.randn(2, 8)]
+def get_init_inputs(): return [[4, 6], [[1, 2], "x"]]
+"""
+
+
+def test_lists_to_construct_with_undefined_branches_and_a_state_of_its_own(tmp_path) -> None:
+    path = tmp_path / "ref.py"
+    path.write_text(LISTS)
+    captured = capture_file(path)
+    task = round_trip(captured)
+    assert task.init_args == ((4, 6), ((1, 2), "x"))
+    assert "addmm" in task.graph.ops(), "what can't be made functional is traced with its writes"
+
+
+def test_graph_too_long_to_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.capture.tracing.LIMIT", 50)
+    captured = capture("def f(x):\n    for _ in range(60):\n        x = x + 1\n    return x\ny = f(torch.randn(4))")
+    assert captured.task.graph.nodes == ()
+    assert captured.notes == ("no graph: it makes more than 50 calls",)
+    round_trip(captured)
+
+
+def test_large_files_are_not_run_to_see_their_outputs(tmp_path) -> None:
+    path = tmp_path / "ref.py"
+    path.write_text(
+        "import torch\ndef f(a, b):\n    return a @ b\n"
+        "def get_inputs():\n    return [torch.empty(1, 1).expand(4096, 4096), torch.empty(1, 1).expand(4096, 4096)]\n"
+    )
+    captured = capture_file(path)
+    assert captured.value is None and "wasn't run at capture" in captured.notes[-1]
+    assert captured.task.outputs[0].shape == (4096, 4096)
+    assert captured.task.work.flops == 2 * 4096**3
+
+
 def test_probe_is_what_the_rebuilt_reference_gives() -> None:
     captured = capture("w = torch.randn(8)\ndef f(x, k): return x * w * k, (x > 0), x.argmax(-1)\nf(torch.randn(16, 8), 3)")
     found = json.loads(json.dumps(probe(captured, 11)))
