@@ -141,7 +141,8 @@ class RowWriter:
                 "Each program combines the parts of its rows, then writes every SPLIT-th block.",
                 "",
             )
-            lines.insert(1, "part = tl.program_id(1)")
+            # The last parts were read last, so that the cache still holds them: begin there.
+            lines.append("part = SPLIT - 1 - tl.program_id(1)")
             two.grid = f"({self._row_programs()}, {self._tuned('SPLIT')})"
             self._store_rows(second, only="part == 0")
         else:

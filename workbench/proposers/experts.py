@@ -40,6 +40,10 @@ class ExpertProposer:
 
     name = "experts"
 
+    def __init__(self) -> None:
+        # What was written before, by task and recipe: an island that has tried nearly everything looks through all of it each time.
+        self._sources: dict[tuple[str, str], str | None] = {}
+
     async def propose(self, brief: Brief) -> Proposal:
         """An untried variant, or none with the reason."""
         names = self._fitting(brief)
@@ -49,14 +53,21 @@ class ExpertProposer:
         for recipe, plan in self._ideas(brief, names):
             if _banned(recipe, brief.bans):
                 continue
-            try:
-                name, choices = recipe["expert"], {key: value for key, value in recipe.items() if key != "expert"}
-                source = experts.write(name, brief.task, choices)
-            except (WorkbenchError, experts.UnsupportedError):
-                continue
-            if digest(source) not in seen:
+            source = self._write(brief, recipe)
+            if source is not None and digest(source) not in seen:
                 return Proposal(brief=brief.id, candidate=self._candidate(brief, recipe, source, plan))
         return nothing(brief, "nothing new on this island: every structure of the fitting experts was tried")
+
+    def _write(self, brief: Brief, recipe: Recipe) -> str | None:
+        """The source of a recipe; None where its choices don't go together."""
+        key = (brief.task.id, digest(recipe))
+        if key not in self._sources:
+            try:
+                choices = {name: value for name, value in recipe.items() if name != "expert"}
+                self._sources[key] = experts.write(recipe["expert"], brief.task, choices)
+            except (WorkbenchError, experts.UnsupportedError):
+                self._sources[key] = None
+        return self._sources[key]
 
     def _fitting(self, brief: Brief) -> tuple[str, ...]:
         found = tuple(match.expert for match in experts.match(brief.task))

@@ -24,7 +24,11 @@ from workbench.knowledge.experts.reduction import REDUCTION
 from workbench.knowledge.experts.rows import ROWS
 from workbench.knowledge.experts.tile import TILE
 from workbench.knowledge.lowering import lower
+from workbench.knowledge.program import Program
 from workbench.task import Task
+
+_programs: dict[str, Program] = {}
+"""The last tasks' programs: choices, matches and sources of one task are asked for many times."""
 
 _EXPERTS: Mapping[str, Expert] = {expert.name: expert for expert in (POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL)}
 
@@ -37,7 +41,7 @@ def names() -> tuple[str, ...]:
 def match(task: Task) -> tuple[Match, ...]:
     """The experts that can write this op, best first; empty where there is none."""
     try:
-        program = lower(task)
+        program = _program(task)
     except UnsupportedError:
         return ()
     found = []
@@ -54,7 +58,7 @@ def match(task: Task) -> tuple[Match, ...]:
 def why_none(task: Task) -> str:
     """One line on why no expert matches."""
     try:
-        program = lower(task)
+        program = _program(task)
     except UnsupportedError as error:
         return str(error)
     reasons = []
@@ -69,7 +73,7 @@ def why_none(task: Task) -> str:
 
 def choices(expert: str, task: Task) -> dict[str, tuple[Any, ...]]:
     """The structural choices that the search recombines, each with its values, default first."""
-    return _expert(expert).choices(task, lower(task))
+    return _expert(expert).choices(task, _program(task))
 
 
 def write(expert: str, task: Task, choices: Mapping[str, Any]) -> str:
@@ -80,7 +84,7 @@ def write(expert: str, task: Task, choices: Mapping[str, Any]) -> str:
         UnsupportedError: the expert can't write this op, or not with these choices together.
     """
     chosen = _expert(expert)
-    program = lower(task)
+    program = _program(task)
     space = chosen.choices(task, program)
     for name, value in choices.items():
         if name not in space or value not in space[name]:
@@ -102,6 +106,15 @@ def explain(expert: str, choice: str, value: Any) -> str:
     """One clause on what this choice does and why it can help."""
     chosen = _expert(expert)
     return chosen.reasons.get((choice, value)) or chosen.reasons.get((choice, None)) or f"{choice} = {value}"
+
+
+def _program(task: Task) -> Program:
+    key = task.id
+    if key not in _programs:
+        if len(_programs) > 32:
+            _programs.clear()
+        _programs[key] = lower(task)
+    return _programs[key]
 
 
 def _expert(name: str) -> Expert:

@@ -12,6 +12,7 @@ from workbench.knowledge.layout import Layout, LoopAxis, group_atoms
 from workbench.knowledge.module import Kernel, assemble, kernel_name
 from workbench.knowledge.program import Program, Ref
 from workbench.knowledge.scope import Names, Needs, Scope
+from workbench.target import get_target
 from workbench.task import Task
 
 CARD = """\
@@ -106,7 +107,9 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     if not big:
         launcher.lines += refuse_large(task.entry, outputs[0])
     kernel.options["num_warps"] = "NUM_WARPS"
-    tune: dict[str, list[int]] = {"BLOCK": [1024, 2048, 4096, 8192], "NUM_WARPS": [4, 8]}
+    # At least 16 bytes a thread in the first choice: 8 elements of a half dtype, by 4 warps.
+    least = 4 * get_target(task.target).warp_size * 8
+    tune: dict[str, list[int]] = {"BLOCK": [least, least * 2, least * 4, least * 8], "NUM_WARPS": [4, 8]}
     if choices["grid"] == "persistent":
         tune["PROGRAMS"] = [8, 4, 16]
     launcher.lines += kernel.launch()

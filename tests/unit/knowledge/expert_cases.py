@@ -1,0 +1,240 @@
+"""Ops for the expert tests: what they compute, at odd shapes, and which expert should take them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+BF16 = torch.bfloat16
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def log_softmax(x):
+    return F.log_softmax(x * 2 + 1, -1)
+
+
+def rmsnorm(x, w):
+    h = x.float()
+    return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * w
+
+
+def fused_rmsnorm(x, w):
+    return F.rms_norm(x, (x.shape[-1],), w, eps=1e-5)
+
+
+def layernorm(x, w, b):
+    return F.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def layernorm_many_dims(x):
+    return F.layer_norm(x, x.shape[1:])
+
+
+def normalize(x):
+    return F.normalize(x, dim=-1)
+
+
+def three_results(x):
+    return x - x.amax(-1, keepdim=True), x.var(-1, keepdim=True), x / x.abs().sum(-1, keepdim=True)
+
+
+def group_norm(x, w, b):
+    return F.group_norm(x, 2, w, b)
+
+
+def instance_norm(x):
+    return F.instance_norm(x)
+
+
+def batch_norm(x, w, b):
+    return F.batch_norm(x, None, None, w, b, training=True)
+
+
+def softmax_channels(x):
+    return torch.softmax(x, 1)
+
+
+def rmsnorm_channels(x):
+    return x / torch.sqrt(x.pow(2).mean(1, keepdim=True) + 1e-5)
+
+
+def sums_outer(x):
+    return x.sum(0), (x * x).mean(0), x.amax(0)
+
+
+def sums_inner(x):
+    return x.exp().sum(-1), x.min(-1)[0], x.prod(-1), x.norm(dim=-1), x.std(-1)
+
+
+def argmax_middle(x):
+    return x.argmax(1)
+
+
+def max_with_index(x):
+    return x.max(1)
+
+
+def truth(x):
+    return (x > 2).any(-1), (x > -3).all(-1)
+
+
+def frobenius(x):
+    return x / x.norm()
+
+
+def logsumexp(x):
+    return torch.logsumexp(x, -1)
+
+
+def cosine_loss(x, y):
+    return (1 - F.cosine_similarity(x, y)).mean()
+
+
+def kl_loss(x, y):
+    return F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction="sum")
+
+
+def mse(x, y):
+    return F.mse_loss(x, y)
+
+
+def cross_entropy(x, target):
+    return F.cross_entropy(x, target)
+
+
+def cross_entropy_each(x, target):
+    return F.cross_entropy(x, target, reduction="none")
+
+
+def gelu_mul(x, y):
+    return F.gelu(x, approximate="tanh") * y
+
+
+def activations(x):
+    soft = F.mish(x) + F.softplus(x) + torch.tanh(x) + F.logsigmoid(x) + F.elu(x) + F.gelu(x)
+    return soft + F.hardswish(x) + F.leaky_relu(x) + torch.sigmoid(x) + x**3 + F.hardtanh(x) + F.silu(x) + torch.expm1(x)
+
+
+def small_arguments(x):
+    return torch.tanh(x * 1e-3), torch.expm1(x * 1e-3), torch.log1p(x.abs() * 1e-3)
+
+
+def broadcast(x, b):
+    return F.elu(x + b[:, None]), torch.where(x > 0, 1.0, 0.5)
+
+
+def mixed_types(x, b):
+    return torch.where(x > b, x.float(), b), (x > 0).to(torch.int32), x * 2 > b
+
+
+def own_transpose(x):
+    return x + x.t()
+
+
+def transpose_add(x, y):
+    return x.t() + y
+
+
+def permuted(x, y):
+    return x.permute(2, 0, 1) + y
+
+
+def channel_scale(x, b, c):
+    return torch.relu(x * b[None, :, None, None] + c[:, None, None, None])
+
+
+def cumsum(x):
+    return torch.cumsum(x, -1)
+
+
+def matmul(a, b):
+    return a @ b
+
+
+def linear_gelu(x, w, b):
+    return F.gelu(F.linear(x, w, b))
+
+
+def matmul_residual(x, w, b, r):
+    return torch.relu(x @ w + b) * 0.5 + r
+
+
+def batched(a, b):
+    return a @ b.transpose(-1, -2)
+
+
+def left_transposed(a, b):
+    return a.t() @ b
+
+
+def einsum(a, b):
+    return torch.einsum("bijl,lk->bijk", a, b)
+
+
+def matrix_vector(a, b):
+    return a @ b
+
+
+CASES = (
+    (softmax, [(5, 130)], "rows"),
+    (log_softmax, [(3, 4, 70)], "rows"),
+    (rmsnorm, [(5, 130), (130,)], "rows"),
+    (fused_rmsnorm, [(5, 130), (130,)], "rows"),
+    (layernorm, [(5, 130), (130,), (130,)], "rows"),
+    (layernorm_many_dims, [(3, 4, 5, 6)], "rows"),
+    (normalize, [(6, 33)], "rows"),
+    (three_results, [(7, 300)], "rows"),
+    (group_norm, [(3, 6, 5, 7), (6,), (6,)], "rows"),
+    (instance_norm, [(2, 3, 5, 7)], "rows"),
+    (batch_norm, [(4, 3, 5, 7), (3,), (3,)], "rows"),
+    (softmax_channels, [(2, 19, 33)], "columns"),
+    (rmsnorm_channels, [(2, 19, 5, 7)], "columns"),
+    (sums_outer, [(50, 33)], "reduction"),
+    (sums_inner, [(7, 130)], "reduction"),
+    (argmax_middle, [(5, 19, 8)], "reduction"),
+    (max_with_index, [(4, 11, 6)], "reduction"),
+    (truth, [(5, 77)], "reduction"),
+    (frobenius, [(20, 33)], "rows"),
+    (logsumexp, [(5, 3, 77)], "reduction"),
+    (cosine_loss, [(6, 90), (6, 90)], "reduction"),
+    (kl_loss, [(6, 70), (6, 70)], "reduction"),
+    (mse, [(9, 40), (9, 40)], "reduction"),
+    (cross_entropy, [(9, 130), "classes"], "cross_entropy"),
+    (cross_entropy_each, [(9, 130), "classes"], "cross_entropy"),
+    (gelu_mul, [(5, 130), (5, 130)], "pointwise"),
+    (activations, [(9, 100)], "pointwise"),
+    (small_arguments, [(9, 100)], "pointwise"),
+    (broadcast, [(3, 5, 40), (5,)], "pointwise"),
+    (mixed_types, [(9, 10), (9, 10)], "pointwise"),
+    (own_transpose, [(33, 33)], "tile"),
+    (transpose_add, [(33, 70), (70, 33)], "tile"),
+    (permuted, [(4, 9, 11), (11, 4, 9)], "tile"),
+    (channel_scale, [(3, 5, 4, 7), (5,), (3,)], "pointwise"),
+    (cumsum, [(5, 70)], "rows"),
+    (matmul, [(33, 40), (40, 50)], "matmul"),
+    (linear_gelu, [(2, 20, 40), (50, 40), (50,)], "matmul"),
+    (matmul_residual, [(20, 30), (30, 40), (40,), (20, 40)], "matmul"),
+    (batched, [(2, 3, 20, 30), (2, 3, 17, 30)], "matmul"),
+    (left_transposed, [(600, 20), (600, 30)], "matmul"),
+    (einsum, [(2, 3, 4, 30), (30, 20)], "matmul"),
+    (matrix_vector, [(30, 200), (200,)], "reduction"),
+)
+"""(op, shapes, the expert that should be first)."""
+
+
+def make(shapes, dtype, seed=0):
+    """Inputs of a case; ``"classes"`` are targets of the rows before, one of them to be ignored."""
+    generator = torch.Generator().manual_seed(seed)
+    made = []
+    for shape in shapes:
+        if shape == "classes":
+            rows, classes = made[0].shape
+            target = torch.randint(0, classes, (rows,), generator=generator)
+            target[rows // 2] = -100
+            made.append(target)
+        else:
+            made.append(torch.randn(shape, generator=generator).to(dtype))
+    return made

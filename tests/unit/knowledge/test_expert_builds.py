@@ -1,0 +1,47 @@
+"""What the experts write at realistic sizes is built by the real compiler: wide accesses, no spills, tensor cores for products."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from expert_cases import cross_entropy, gelu_mul, layernorm, linear_gelu, rmsnorm, rmsnorm_channels, softmax, transpose_add
+from expert_lab import trace
+
+from workbench.judge.recorder import record
+from workbench.knowledge import experts
+from workbench.target import get_target
+
+
+def meta(*shape, dtype=torch.bfloat16):
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+FP32 = torch.float32
+BUILDS = {
+    "softmax": (softmax, [meta(4096, 8192)], {}, "cuda:90"),
+    "softmax loop": (softmax, [meta(4096, 393216, dtype=FP32)], {"passes": "loop", "prefetch": "pipelined"}, "cuda:90"),
+    "rmsnorm persistent": (rmsnorm, [meta(4096, 8192), meta(8192)], {"grid": "persistent", "cache": "stream"}, "cuda:90"),
+    "layernorm split": (layernorm, [meta(16, 4194304), meta(4194304), meta(4194304)], {"passes": "split"}, "cuda:90"),
+    "gelu_mul": (gelu_mul, [meta(4096, 8192), meta(4096, 8192)], {}, "cuda:90"),
+    "cross_entropy": (cross_entropy, [meta(4096, 32000), meta(4096, dtype=torch.int64)], {}, "cuda:90"),
+    "rmsnorm_channels": (rmsnorm_channels, [meta(112, 64, 512, 512, dtype=FP32)], {}, "cuda:90"),
+    "transpose_add": (transpose_add, [meta(8192, 8192, dtype=FP32), meta(8192, 8192, dtype=FP32)], {}, "cuda:90"),
+    "linear_gelu": (linear_gelu, [meta(2048, 2048), meta(2048, 2048), meta(2048)], {}, "cuda:90"),
+    "softmax on AMD": (softmax, [meta(4096, 8192)], {}, "hip:gfx942"),
+    "gelu_mul on AMD": (gelu_mul, [meta(4096, 8192), meta(4096, 8192)], {}, "hip:gfx942"),
+}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_it_builds_without_spills_and_with_wide_accesses(name, tmp_path):
+    op, inputs, choices, target = BUILDS[name]
+    task = trace(op, *inputs, name=op.__name__, target=target)
+    source = experts.write(experts.match(task)[0].expert, task, choices)
+    recording = record(source, task.candidate_entry, {}, task.inputs, get_target(target), directory=tmp_path)
+    assert recording.error is None
+    assert recording.launches
+    for launch in recording.launches:
+        assert launch.resources.spill_bytes == 0
+    main = recording.launches[0].resources
+    assert main.vector_bytes == 16
+    assert main.tensor_cores == (name == "linear_gelu")
