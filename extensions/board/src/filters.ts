@@ -44,12 +44,12 @@ export class Filters {
   draw(shown: number): void {
     this.tree.setAttribute("aria-pressed", String(this.view.key === "tree"));
     this.element.hidden = this.store.rows.size === 0;
-    const counts = new Map<AnyVerdict, number>();
-    for (const row of this.store.rows.values()) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
     const islands = this.store.header?.islands.map((island) => island.name) ?? [];
-    const state = JSON.stringify([...counts, this.view, islands, shown]);
+    const state = JSON.stringify([this.store.version, this.view, islands, shown]);
     if (state === this.drawn) return;
     this.drawn = state;
+    const counts = new Map<AnyVerdict, number>();
+    for (const row of this.store.rows.values()) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
     put(
       this.verdicts,
       h("option", { value: "" }, `All verdicts (${this.store.rows.size})`),

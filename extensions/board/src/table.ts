@@ -113,12 +113,14 @@ export class Table {
     const from = Math.max(0, Math.floor(this.grid.scrollTop / ROW) - SPARE);
     const until = Math.min(total, Math.ceil((this.grid.scrollTop + this.grid.clientHeight) / ROW) + SPARE);
     this.pool(until - from);
-    this.slots.forEach((slot, place) => {
-      const position = from + place;
+    // A row keeps its element for as long as it is in sight, so that scrolling fills only what comes into it.
+    const size = this.slots.length;
+    for (let position = from; position < from + size; position += 1) {
+      const slot = this.slots[position % size]!;
       const line = position < until ? this.lines[position] : undefined;
       if (line) this.fill(slot, line, position);
       slot.element.hidden = !line;
-    });
+    }
     const at = this.index.get(this.store.selected);
     if (at !== undefined && at >= from && at < until) this.grid.setAttribute("aria-activedescendant", `${this.prefix}-${this.store.selected}`);
     else this.grid.removeAttribute("aria-activedescendant");
