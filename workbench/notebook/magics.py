@@ -103,8 +103,11 @@ class EvolveMagics(Magics):  # type: ignore[misc]
         )
         if options.out is not None:
             self.shell.user_ns[options.out] = evolution
+        in_notebook = getattr(self.shell, "kernel", None) is not None
+        if options.wait and not in_notebook:
+            evolution.wait()  # a terminal can't refresh what it has printed, so it prints the end
         live = show(evolution)
-        if options.wait:
+        if options.wait and in_notebook:
             evolution.wait()
             if live is not None:
                 live.flush()
