@@ -6,20 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from workbench.brief import Brief, Proposal, Usage
 from workbench.errors import MisuseError
 from workbench.events import Asked, Event, Proposed, Stamped
+from workbench.proposers.base import Proposer
 from workbench.records import decode, digest, encode
-
-
-class AnyProposer(Protocol):
-    """Whatever answers briefs."""
-
-    name: str
-
-    async def propose(self, brief: Brief) -> Proposal: ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,7 @@ class RecordingProposer:
         on_recorded: called with each record as it is made.
     """
 
-    def __init__(self, inner: AnyProposer, on_recorded: Callable[[Recorded], None] | None = None) -> None:
+    def __init__(self, inner: Proposer, on_recorded: Callable[[Recorded], None] | None = None) -> None:
         self.name = inner.name
         self.inner = inner
         self.records: list[Recorded] = []

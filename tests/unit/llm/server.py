@@ -19,7 +19,7 @@ class Say:
     text: str
     usage: dict | None = None  # None: not sent
     finish: str | None = "stop"
-    cut_after: int | None = None  # pieces until the connection is reset
+    cut_after: int | None = None  # pieces until the connection is closed
     hang_after: int | None = None  # pieces until nothing comes any more
     bad_json_after: int | None = None
     error_after: dict | None = None  # an error object in the stream, after the text
@@ -128,7 +128,8 @@ def _handler(server):
                 self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
                 for number, piece in enumerate(pieces):
                     if number == say.cut_after:
-                        return self.reset(say)
+                        self.close_connection = True  # not a reset, which would also take away what the client has not read yet
+                        return None
                     if number == say.hang_after:
                         return self.hang(say)
                     if number == say.bad_json_after:

@@ -27,7 +27,7 @@ def _key(monkeypatch):
 
 def proposer(server, models=("m",), **more):
     fields = {
-        "retry": FAST, "prices": PRICES, "timeouts": Timeouts(total=5, first=5, between=5), "expert_source": llm_briefs.expert_source,
+        "retry": FAST, "prices": PRICES, "timeouts": Timeouts(total=60, first=60, between=60), "expert_source": llm_briefs.expert_source,
         "max_output": 2000,
     }  # fmt: skip
     return LlmProposer(models, server.url, **(fields | more))
@@ -119,14 +119,14 @@ def test_a_cut_stream_is_paid_for_by_estimate():
 @pytest.mark.parametrize("fault", [Hang(), Say(GOOD, hang_after=3)], ids=["no answer", "silent in the middle"])
 def test_a_silent_endpoint_is_a_time_out_that_is_tried_again(fault):
     with Server(fault, Say(GOOD, usage())) as server:
-        answer, calls = propose(server, timeouts=Timeouts(total=5, first=0.3, between=0.3))
-    assert answer.candidate and calls[0].error == "the model did not answer in time" and 0.2 < calls[0].seconds < 2
+        answer, calls = propose(server, timeouts=Timeouts(total=60, first=1, between=1))
+    assert answer.candidate and calls[0].error == "the model did not answer in time" and 0.9 < calls[0].seconds < 5
 
 
 def test_an_answer_that_never_ends_is_cut_at_the_total():
     with Server(Say("x" * 20_000, delay=0.02)) as server:
-        stop, calls = stopped(server, timeouts=Timeouts(total=0.4, first=5, between=5), retry=Retry(attempts=1))
-    assert "did not answer in time" in str(stop) and 0.3 < calls[0].seconds < 2
+        stop, calls = stopped(server, timeouts=Timeouts(total=0.6, first=9, between=9), retry=Retry(attempts=1))
+    assert "did not answer in time" in str(stop) and 0.5 < calls[0].seconds < 4
 
 
 def test_a_fault_that_does_not_pass_ends_in_one_line_that_names_it():
@@ -236,8 +236,8 @@ def test_cancel_ends_a_call_at_once_on_both_ends_and_records_it():
                 await task
             return time.monotonic() - start
 
-        assert asyncio.run(cancel()) < 0.3
-        assert server.gone.wait(2)
+        assert asyncio.run(cancel()) < 1
+        assert server.gone.wait(10)
     assert calls[0].error == "cancelled" and calls[0].reply == GOOD[:60] and calls[0].tokens_out > 0
 
 

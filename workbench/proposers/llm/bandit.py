@@ -48,7 +48,8 @@ class Bandit:
 
     >>> bandit = Bandit(("small", "large"), seed=1, expected={"small": 0.001, "large": 0.02})
     >>> for _ in range(30):
-    ...     bandit.learn("step", "large", 0.9, 0.02), bandit.learn("step", "small", 0.1, 0.001)
+    ...     bandit.learn("step", "large", reward=0.9, cost=0.02)
+    ...     bandit.learn("step", "small", reward=0.1, cost=0.001)
     >>> bandit.choose("step").model
     'large'
 

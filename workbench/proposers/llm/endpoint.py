@@ -56,8 +56,8 @@ class Endpoint:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._timeouts.total
-        async with self._client() as client:
+        async with await self._client() as client:
+            end = loop.time() + self._timeouts.total
             stream = await self._open(client, request, min(self._timeouts.first, self._timeouts.total))
             try:
                 heard = finished = False
@@ -96,9 +96,7 @@ class Endpoint:
             if fault is not None:
                 raise fault
 
-    def _client(self) -> Any:
-        from openai import AsyncOpenAI
-
+    async def _client(self) -> Any:
         base_url = self._base_url or os.environ.get("OPENAI_BASE_URL") or None
         key = os.environ.get("OPENAI_API_KEY")
         if not key and not base_url:
@@ -110,7 +108,8 @@ class Endpoint:
             if logger.level == logging.NOTSET:
                 logger.setLevel(logging.WARNING)
         # Retries are ours: each has to be recorded, and paid for from the budget.
-        return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=self._timeouts.total, max_retries=0)
+        openai = await asyncio.to_thread(_import_openai)
+        return openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=self._timeouts.total, max_retries=0)
 
     def _fault(self, error: Exception, model: str, *, streaming: bool) -> Exception:
         """What an exception of the library means, free of secrets."""
@@ -142,6 +141,14 @@ class Endpoint:
 
     def _scrub(self, text: str) -> str:
         return scrub(text, secrets_of(os.environ.get("OPENAI_API_KEY"), self._base_url or os.environ.get("OPENAI_BASE_URL")))
+
+
+def _import_openai() -> Any:
+    """The library with what it loads late: a second or two at first, in a thread, so that other proposals go on."""
+    import openai
+    import openai.resources.chat.completions
+
+    return openai
 
 
 class _Dialect:
