@@ -66,9 +66,9 @@ TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
         Target(
-            name="cuda:90", gpu="NVIDIA H200", multiprocessors=132, bandwidth=4.30e12, l2_bandwidth=8.0e12, l2_bytes=50 << 20,
+            name="cuda:90", gpu="NVIDIA H200", multiprocessors=132, bandwidth=4.30e12, l2_bandwidth=5.8e12, l2_bytes=60 << 20,
             peaks={
-                "float64": 30e12, "float32": 55e12, "tf32": 380e12, "float16": 740e12, "bfloat16": 740e12,
+                "float64": 30e12, "float32": 51e12, "tf32": 360e12, "float16": 740e12, "bfloat16": 740e12,
                 "float8_e4m3fn": 1400e12, "float8_e5m2": 1400e12, "int8": 1400e12,
             },
             shared_bytes=228 << 10, block_shared_bytes=227 << 10,

@@ -1,9 +1,9 @@
 """The clock that counts: it runs in the judge, and every call that it times has inputs that nobody could know before.
 
-For each call the judge rings twice. The first ring reveals the call's seed: the worker draws new inputs into the same memory, empties the
-L2 and reports that it is ready. The second starts the call. The worker claims a time by its own events; the judge measures from ring to
-answer. If the claim is much shorter than that, less what a worker that does nothing takes, or shorter than physics allows, the time is
-not confirmed. The outputs of a few calls, chosen at random, are compared in full before the next ring.
+For each call the judge rings twice. The first ring reveals the call's seed: the worker draws new inputs into the same memory and
+reports that it is ready. The second starts the call. The worker claims a time by its own events; the judge measures from ring to answer.
+If the claim is much shorter than that, less the lead (see `stopwatch`) and what a worker that does nothing takes, or shorter than physics allows, the time is not
+confirmed. The outputs of a few calls, chosen at random, are compared in full before the next ring.
 
 Baselines go through the same rings in processes of their own that never saw a candidate.
 """
@@ -23,7 +23,7 @@ from workbench.inputs import make_inputs
 from workbench.judge import gpu, state, statistics
 from workbench.judge.checks import in_words
 from workbench.judge.compare import compare
-from workbench.judge.doorbell import Doorbell, DoorbellSilent, Order
+from workbench.judge.doorbell import Answer, Doorbell, DoorbellSilent, Order
 from workbench.judge.expected import Error, expect
 from workbench.judge.pool import Pool
 from workbench.judge.process import Worker, WorkerLost
@@ -38,6 +38,9 @@ SHORT_US, ENOUGH_US = 30.0, 200.0
 """Calls shorter than the first are timed several at a ring, so that together they take the second at least."""
 
 _MOST_COPIES, _COPIES_BYTES = 64, 2 << 30
+_LEAD_MARGIN, _LEAST_LEAD_US, _MOST_LEAD_US = 2.0, 150, 20_000
+"""The lead ahead of a call is what its launches took when it was warmed up, times the first, within the others: the first launches after
+a pause take longer, and one that comes too late is measured as an idle card."""
 _NULL = Candidate("null", "triton", "def null(*inputs):\n    return [x for x in inputs if hasattr(x, 'shape')][:1]\n", "null")
 
 
@@ -64,6 +67,8 @@ class Player:
     worker: Worker
     bell: Doorbell
     count: int = 1
+    lead: int = 0
+    enqueued: float = 0.0
     claims: list[list[float]] = field(default_factory=list)
     walls: list[list[float]] = field(default_factory=list)
 
@@ -131,13 +136,14 @@ class Clock:
     def _call(self, player: Player, seed: int) -> tuple[float, float]:
         """Wall and claimed µs of one call, cold, on content that is known only now."""
         self._ring(player, Order.PREPARE, seed=seed, count=player.count, flag=COLD)
-        wall, claim = self._ring(player, Order.GO)
-        return wall, claim / player.count
+        answer = self._ring(player, Order.GO, flag=COLD, lead=player.lead)
+        player.enqueued = answer.enqueued
+        return answer.wall - player.lead, answer.claim / player.count
 
     def _hot(self, player: Player) -> float:
         self._ring(player, Order.PREPARE, seed=self._next_seed(), count=1, flag=HOT)
-        self._ring(player, Order.GO)
-        return self._ring(player, Order.GO)[1]
+        self._ring(player, Order.GO, flag=HOT, lead=player.lead)
+        return self._ring(player, Order.GO, flag=HOT, lead=player.lead).claim
 
     def _block(self, trial: Trial, player: Player, plan: Plan, checked: set[int], errors: tuple[Error, ...] | None) -> None:
         claims, walls = [], []
@@ -170,21 +176,34 @@ class Clock:
 
     def _warm(self, player: Player, plan: Plan) -> None:
         """Runs until compiling and autotuning are over, and settles how many calls a ring asks for."""
-        player.count = 1
+        player.count, player.lead = 1, 0
         times: list[float] = []
         begun = time.perf_counter()
         while len(times) < plan.warm_calls or time.perf_counter() - begun < plan.warm_seconds:
             times.append(self._call(player, self._next_seed())[1])
+            self._lead(player)
         typical = plain_statistics.median(times[len(times) // 2 :])
         if typical < SHORT_US:
             fitting = max(1, _COPIES_BYTES // max(1, sum(spec.nbytes for spec in self.task.inputs) + sum(self._sizes)))
             player.count = int(min(_MOST_COPIES, fitting, -(-ENOUGH_US // max(0.1, typical)) + random.SystemRandom().randrange(3)))
             self._call(player, self._next_seed())
+            self._lead(player)
 
-    def _ring(self, player: Player, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0) -> tuple[float, float]:
+    def _lead(self, player: Player) -> None:
+        """Fits the lead to what launching took in the last call. A worker that claims too much or too little only harms its own times."""
+        if self.place == "cuda":
+            player.lead = int(min(_MOST_LEAD_US, max(_LEAST_LEAD_US, _LEAD_MARGIN * player.enqueued)))
+
+    def _ring(self, player: Player, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0) -> Answer:
         try:
             return player.bell.ring(
-                order, seed=seed, count=count, flag=flag, timeout=self.limits.timing, alive=lambda: player.worker.look_after() is None
+                order,
+                seed=seed,
+                count=count,
+                flag=flag,
+                lead=lead,
+                timeout=self.limits.timing,
+                alive=lambda: player.worker.look_after() is None,
             )
         except DoorbellSilent:
             # Either it raised, and its answer is waiting, or it is dead or hangs.

