@@ -6,8 +6,8 @@ dtype and E the errors of honest computation on these inputs (see `expected`):
 - every element: ``|y - Y| <= 4 max|E| + 8 u max(|Y|, s)``;
 - together: ``rms(y - Y) <= 2 rms(E) + (2 u + 4 v) s``, where v is the unit round-off of the accumulation dtype: a chain of a few fast
   approximations (exp2, rsqrt, division) may cost each element an ulp or two in the same direction;
-- no bias: the slope of the error over Y, and the mean error, stay under a quarter of u beyond the reference's own and beyond chance. A factor
-  of 1.004 under bfloat16 hides within every element's bound, but not here;
+- no bias: the slope of the error over Y, and the mean error, stay under a quarter of u beyond the reference's own and beyond chance. A
+  factor of 1.004 under bfloat16 hides within every element's bound, but not here;
 - NaN and infinities exactly where the reference or the truth has them; shape, dtype and integers exactly.
 
 An output that only passes with the u of a coarser type is *lower precision*, which is not wrong, but not the same either. Rounding

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import platform
+import re
 import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from workbench.judge.clock import Clock
 from workbench.judge.expected import Expected
 from workbench.judge.inputsets import InputSet
 from workbench.judge.launches import Recording, Traffic
-from workbench.judge.pool import Pool
+from workbench.judge.pool import Nursery, Pool
 from workbench.judge.probe import disagreement
 from workbench.judge.process import Kind, Worker, WorkerLost
 from workbench.judge.trial import Limits, Stop, Trial, Unsupported
@@ -63,6 +64,9 @@ class Judge:
             way of ``cuda`` with PyTorch on the CPU, so that the harness itself can be tested anywhere.
         seed: makes every draw repeatable. Marked in each evaluation, and never accepted as evidence.
         tier: how workers are closed in; the best that works here by default.
+        limits: seconds that each stage may take.
+        memory_cap: bytes that one worker may hold.
+        nursery: shared by the judges of one process, so that what they fork from is imported once.
 
     Example:
         >>> judge = Judge(task)                                    # doctest: +SKIP
@@ -72,7 +76,7 @@ class Judge:
 
     def __init__(
         self, task: Task, *, device: Device = "auto", seed: int | None = None, tier: sandbox.Tier | None = None,
-        limits: Limits | None = None, memory_cap: int | None = None,
+        limits: Limits | None = None, memory_cap: int | None = None, nursery: Nursery | None = None,
     ) -> None:  # fmt: skip
         self.task = task
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -87,7 +91,7 @@ class Judge:
         torch.set_float32_matmul_precision(task.matmul_precision)
         sizes = [spec.nbytes for spec in task.inputs] + [output.nbytes for output in task.outputs]
         kinds: tuple[Kind, ...] = ("record", "device") if self.measured else ("record", "interpret")
-        self._pool = Pool(self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap)
+        self._pool = Pool(self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery)
         self._construction_seed = secrets.randbits(31) if seed is None else seed & 0x7FFFFFFF
         self._reference: Reference | None = None
         self._sets: tuple[InputSet, ...] | Stop | None = None
@@ -142,7 +146,7 @@ class Judge:
             with trial.stage("correctness"):
                 self._check(trial, first, recording)
             with trial.stage("timing"):
-                self._time(trial, workers, recording)
+                self._time(trial, workers, recording, first)
             raise self._passed(trial)
         except Stop as stop:
             trial.log = "\n".join(log for worker in workers.values() if (log := worker.log.strip()))
@@ -236,11 +240,14 @@ class Judge:
         if not self.measured and any(use.startswith("tf32") and use != "tf32x3" for use in uses) and self._allowed() < 2.0**-11:
             trial.precision = trial.precision or "TF32"
 
-    def _time(self, trial: Trial, workers: dict[Kind, Worker], recording: Recording) -> None:
+    def _time(self, trial: Trial, workers: dict[Kind, Worker], recording: Recording, first: FirstRun) -> None:
         """Measured against the baselines on a GPU; modelled without one, and then never called a speedup."""
         if self.measured:
-            self._clocks().time(trial, workers["device"])
-            self._share(trial, workers["device"])
+            own = first.kind.specs == self.task.inputs and not first.kind.structure
+            errors = tuple(output.error for output in first.expected.outputs) if own else None
+            self._clocks().time(trial, workers["device"], errors)
+            if trial.mode == "full":  # the profiler takes seconds to start
+                self._share(trial, workers["device"])
             try:
                 self._recorded(trial, workers["record"])
             except (Stop, WorkerLost) as error:
@@ -437,6 +444,7 @@ class Judge:
 def _driver() -> str:
     from pathlib import Path
 
-    with contextlib.suppress(OSError, IndexError):
-        return Path("/proc/driver/nvidia/version").read_text().split("Module")[1].split()[0]
+    with contextlib.suppress(OSError):
+        if found := re.search(r"\b\d{3}\.\d+(\.\d+)?\b", Path("/proc/driver/nvidia/version").read_text()):
+            return found[0]
     return ""

@@ -12,7 +12,7 @@ import queue
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workbench.judge import watchdog
@@ -21,26 +21,66 @@ from workbench.judge.sandbox import Tier, can_fork
 from workbench.judge.spawn import Zygote
 
 
+class Nursery:
+    """The thread that starts processes, and the zygotes that it has started. Several pools of one process may share it."""
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self._zygotes: dict[tuple[Kind, str], Zygote] = {}
+        self._work: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nursery", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Runs `work` in the thread that outlives what it starts."""
+        self._work.put(work)
+
+    def zygote(self, kind: Kind, target: str) -> Zygote | None:
+        """What forks workers of this kind, started at the first of them, and again should it have died. For use in `submit`."""
+        if kind == "baseline" or not can_fork(self.tier):
+            return None
+        zygote = self._zygotes.get((kind, target))
+        if zygote is None or not zygote.alive:
+            if zygote is not None:
+                zygote.close()
+            zygote = Zygote(self.tier, kind=kind, target=target, environment=environment(kind), gpu=kind in ON_DEVICE)
+            self._zygotes[kind, target] = zygote
+        return zygote
+
+    def close(self) -> None:
+        """Ends the zygotes, and with them every worker."""
+        self._work.put(None)
+        self._ended.wait(10.0)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._ended.set()
+
+
 class Pool:
     """Keeps one spare worker of each kind; a taken one is replaced at once, in the background."""
 
-    def __init__(self, tier: Tier, kinds: Sequence[Kind], *, target: str, shared_bytes: int, memory_cap: int | None = None) -> None:
+    def __init__(
+        self, tier: Tier, kinds: Sequence[Kind], *, target: str, shared_bytes: int, memory_cap: int | None = None,
+        nursery: Nursery | None = None,
+    ) -> None:  # fmt: skip
         self.tier = tier
-        self._target = target
         self.home = Path(tempfile.mkdtemp(prefix="workbench-judge-"))
         self.home.chmod(0o711)  # a worker with an id of its own passes through, and sees nothing
+        self._target = target
         self._shared_bytes = shared_bytes
         self._cap = memory_cap or watchdog.default_cap()
         self._spare: dict[Kind, queue.Queue[Worker | Exception]] = {kind: queue.Queue() for kind in kinds}
-        self._orders: queue.Queue[Kind | None] = queue.Queue()
         self._lock = threading.Lock()
         self._all: set[Worker] = set()
-        self._zygotes: dict[Kind, Zygote] = {}
         self._closed = False
+        self._nursery, self._own_nursery = nursery or Nursery(tier), nursery is None
         for kind in kinds:
-            self._orders.put(kind)
-        self._thread = threading.Thread(target=self._start_workers, name="workers", daemon=True)
-        self._thread.start()
+            self._order(kind)
 
     def take(self, kind: Kind) -> Worker:
         """A warm worker of that kind; waits for it if it is still importing.
@@ -51,10 +91,10 @@ class Pool:
         spare = self._spare.setdefault(kind, queue.Queue())
         for attempt in range(2):
             if spare.empty():
-                self._orders.put(kind)
+                self._order(kind)
             found = spare.get()
             if kind != "baseline":
-                self._orders.put(kind)
+                self._order(kind)
             if isinstance(found, Exception):
                 raise WorkerLost("start", f"no worker can be started: {found}")
             try:
@@ -81,48 +121,43 @@ class Pool:
         for worker in used:
             worker.cancel()
 
+    @property
+    def alive(self) -> int:
+        """How many workers run, spare ones included."""
+        with self._lock:
+            return sum(worker.alive for worker in self._all)
+
     def close(self) -> None:
         """Kills everything."""
         self._closed = True
-        self._orders.put(None)
-        self._thread.join(timeout=10.0)
         with self._lock:
             workers = list(self._all)
             self._all.clear()
         for worker in workers:
             worker.cancel()
-        for zygote in self._zygotes.values():
-            zygote.close()
+        if self._own_nursery:
+            self._nursery.close()
         for worker in workers:
             worker.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def _start_workers(self) -> None:
-        while (kind := self._orders.get()) is not None and not self._closed:
-            try:
-                worker = Worker(
-                    kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
-                    zygote=self._zygote(kind),
-                )  # fmt: skip
-                with self._lock:
-                    self._all.add(worker)
-                worker.start()
-            except OSError as error:
-                self._spare[kind].put(error)
-                continue
-            self._spare[kind].put(worker)
-        # The thread that started them must outlive them: `close` kills what is left and only then ends the process.
-        while not self._closed:
-            self._orders.get()
+    def _order(self, kind: Kind) -> None:
+        self._nursery.submit(lambda: self._start(kind))
 
-    def _zygote(self, kind: Kind) -> Zygote | None:
-        """What forks workers of this kind, started at the first of them, and again should it have died."""
-        if kind == "baseline" or not can_fork(self.tier):
-            return None
-        zygote = self._zygotes.get(kind)
-        if zygote is None or not zygote.alive:
-            if zygote is not None:
-                zygote.close()
-            zygote = Zygote(self.tier, kind=kind, target=self._target, environment=environment(kind), gpu=kind in ON_DEVICE)
-            self._zygotes[kind] = zygote
-        return zygote
+    def _start(self, kind: Kind) -> None:
+        if self._closed:
+            return
+        try:
+            worker = Worker(
+                kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
+                zygote=self._nursery.zygote(kind, self._target),
+            )  # fmt: skip
+            worker.start()
+        except OSError as error:
+            self._spare[kind].put(error)
+            return
+        with self._lock:
+            self._all.add(worker)
+        if self._closed:
+            worker.close()
+        self._spare[kind].put(worker)

@@ -34,11 +34,24 @@ def scale_task():
 
 
 @pytest.fixture(scope="session")
-def host_judge(scale_task):
+def nursery():
+    """What all judges of a test run fork from."""
+    from workbench.judge import sandbox
+    from workbench.judge.pool import Nursery
+
+    made = Nursery(sandbox.detect())
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def host_judge(scale_task, nursery):
     """The way of the GPU with PyTorch on the CPU: every fault of a candidate can be shown without Triton."""
     from workbench.judge.judge import Judge
     from workbench.judge.trial import Limits
 
-    judge = Judge(scale_task, device="host", limits=Limits(load=30, build=30, call=10, traffic=30, timing=10), memory_cap=2 << 30)
+    judge = Judge(
+        scale_task, device="host", limits=Limits(load=30, build=30, call=10, traffic=30, timing=10), memory_cap=2 << 30, nursery=nursery
+    )
     yield judge
     judge.close()

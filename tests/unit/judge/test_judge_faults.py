@@ -39,11 +39,11 @@ def nothing_is_left(host_judge):
     while time.monotonic() < deadline:
         names = [_command(pid) for pid in watchdog.tree(os.getpid())[1:]]
         strays = [name for name in names if name and "boot.py" not in name and "bwrap" not in name]
-        workers = {worker for worker in host_judge._pool._all if worker.alive}
-        if not strays and len(workers) <= 2:
+        workers = host_judge._pool.alive
+        if not strays and workers <= 2:
             return
         time.sleep(0.1)
-    raise AssertionError(f"left running: {strays}, {len(workers)} workers")
+    raise AssertionError(f"left running: {strays}, {workers} workers")
 
 
 def _command(pid: int) -> str:
@@ -317,6 +317,21 @@ def test_cheats_and_mistakes_are_wrong(host_judge, source, words):
     found = judged(host_judge, source)
     assert found.verdict is Verdict.WRONG and words in found.reason, found
     assert found.witness is not None
+
+
+def test_a_faked_clock_is_contradicted_by_the_judges_own(host_judge):
+    """The text hides what it replaces, so it runs; the time that it claims is another one than the judge saw."""
+    source = """
+        import torch
+        clock = __import__("ti" + "me")
+        real, wait = clock.perf_counter_ns, clock.sleep
+        def scale(x):
+            wait(0.003)
+            vars(clock)["perf_counter_ns"] = lambda: real() // 1000
+            return x * 2 + 1
+    """
+    found = judged(host_judge, source)
+    assert found.verdict is Verdict.TIME_NOT_CONFIRMED and "the judge's clock shows" in found.reason, found
 
 
 @pytest.mark.parametrize(

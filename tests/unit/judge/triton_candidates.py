@@ -6,7 +6,12 @@ HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n"
 
 REFERENCES = {
     "softmax": "import torch\n\ndef softmax(x):\n    return torch.softmax(x, dim=-1)\n",
-    "rmsnorm": "import torch\n\ndef rmsnorm(x, w):\n    return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype) * w\n",
+    "rmsnorm": """import torch
+
+def rmsnorm(x, w):
+    s = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+    return x * s.to(x.dtype) * w
+""",
     "gated": "import torch\nimport torch.nn.functional as F\n\ndef gated(x, y):\n    return F.gelu(x) * y\n",
     "linear": "import torch\n\ndef linear(x, w, b):\n    return torch.relu(x @ w + b)\n",
     "loss": "import torch\nimport torch.nn.functional as F\n\ndef loss(x, t):\n    return F.cross_entropy(x, t)\n",
@@ -141,6 +146,12 @@ def _replaced(source: str, old: str, new: str) -> str:
     return source.replace(old, new)
 
 
+_CACHED = """    key = x.data_ptr()
+    if key in _seen:
+        return _seen[key]
+    o = _seen[key] = torch.empty_like(x)
+"""
+
 WRONG = {
     "no mask on the load": ("softmax", _replaced(SOFTMAX, 'cols, mask=mask, other=-float("inf"))', "cols)")),
     "no mask on the store": ("softmax", _replaced(SOFTMAX, "e / tl.sum(e, 0), mask=mask)", "e / tl.sum(e, 0))")),
@@ -148,7 +159,7 @@ WRONG = {
     "half the rows": ("softmax", _replaced(SOFTMAX, "[(x.shape[0],)]", "[(x.shape[0] // 2,)]")),
     "wrong scale": ("rmsnorm", _replaced(RMSNORM, "tl.sum(total, 0) / n", "tl.sum(total, 0) / (n + 1)")),
     "the weight forgotten": ("rmsnorm", _replaced(RMSNORM, "v * scale * g", "v * scale")),
-    "stale": ("gated", _replaced(GATED, "    o = torch.empty_like(x)\n", "    key = x.data_ptr()\n    if key in _seen:\n        return _seen[key]\n    o = _seen[key] = torch.empty_like(x)\n") + "\n\n_seen = {}\n"),
+    "stale": ("gated", _replaced(GATED, "    o = torch.empty_like(x)\n", _CACHED) + "\n\n_seen = {}\n"),
     "tanh for erf": ("gated", _replaced(GATED, "(1 + tl.math.erf(a * 0.7071067811865476))", "2 * tl.sigmoid(1.702 * a)")),
     "K cut short": ("linear", _replaced(LINEAR, "range(0, K, BK)", "range(0, K - BK, BK)")),
     "sum for mean": ("loss", _replaced(LOSS, "rows.mean()", "rows.sum()")),
