@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from workbench.capture.cell import capture_cell
     from workbench.capture.entry import capture_call
     from workbench.capture.file import capture_file
+    from workbench.capture.tracing import warm_up
 
 _HOMES = {
     "Captured": "captured",
@@ -16,9 +17,10 @@ _HOMES = {
     "capture_cell": "cell",
     "capture_file": "file",
     "probe": "captured",
+    "warm_up": "tracing",
 }
 
-__all__ = ["Captured", "capture_call", "capture_cell", "capture_file", "probe"]
+__all__ = ["Captured", "capture_call", "capture_cell", "capture_file", "probe", "warm_up"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ import ast
 import functools
 import hashlib
 import linecache
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
@@ -23,12 +24,6 @@ from workbench.errors import CaptureError
 from workbench.task import Precision
 
 HOOK = "__workbench_call__"
-
-FRAME_FUNCTIONS = frozenset({
-    "locals", "globals", "vars", "dir", "eval", "exec", "super", "breakpoint", "input", "print", "display", "get_ipython", "isinstance",
-    "len", "range", "type", "repr", "str", "int", "float", "zip", "enumerate", "getattr", "setattr", "hasattr",
-})  # fmt: skip
-"""Builtins that are never the op; some of them look at the frame that calls them, so they are left alone."""
 
 Run = Callable[[types.CodeType, MutableMapping[str, Any]], Any]
 
@@ -89,7 +84,15 @@ class _Watch:
         self.described: dict[int, Any] = {}
         self.kept: list[Any] = []
 
-    def __call__(self, hint: str, op: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, hint: str, op: Any, /) -> Any:
+        """What the cell calls in place of `op`: itself, unless it may be the op.
+
+        Much of what cells call looks at the frame that calls it (`locals`, `namedtuple`, `TypeVar`), so nothing comes between.
+        """
+        return functools.partial(self.record, hint, op) if may_be_op(op) else op
+
+    def record(self, hint: str, op: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls the op, and keeps the call if it ranks best so far."""
         __tracebackhide__ = True
         rank = self.rank(op, args, kwargs)
         if rank == 0 or (self.best is not None and rank < self.best[0]):
@@ -160,6 +163,23 @@ class _Watch:
         raise CaptureError(f"no call in the cell: {what}, or name its inputs with --inputs")
 
 
+def may_be_op(value: Any) -> bool:
+    """Whether a thing that is called could be an op: a module, a function of the notebook's own, of torch or of an installed package."""
+    value = uncompiled(value)
+    if isinstance(value, (torch.nn.Module, functools.partial)):
+        return True
+    if isinstance(value, type) or not callable(value):
+        return False
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, (torch.nn.Module, torch.Tensor)):
+        return True
+    function = value.__func__ if isinstance(value, types.MethodType) else value
+    if isinstance(function, types.FunctionType) and not importing.is_library_file(function.__code__.co_filename):
+        return True
+    package = str(getattr(function, "__module__", None) or getattr(owner, "__module__", None) or "torch").split(".")[0]
+    return package not in sys.stdlib_module_names and package != "IPython"
+
+
 def _execute(tree: ast.Module, filename: str, namespace: MutableMapping[str, Any], run: Run, watch: _Watch) -> Any:
     """Runs the statements; gives the value of the last one if it is an expression."""
     __tracebackhide__ = True
@@ -194,12 +214,10 @@ class _Instrument(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in FRAME_FUNCTIONS:
-            return node
         hint = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
         hook = ast.copy_location(ast.Name(HOOK, ast.Load()), node.func)
-        call = ast.Call(hook, [ast.Constant(hint), node.func, *node.args], node.keywords)
-        return ast.copy_location(call, node)
+        node.func = ast.copy_location(ast.Call(hook, [ast.Constant(hint), node.func], []), node.func)
+        return node
 
     def _leave(self, node: ast.AST) -> ast.AST:
         return node

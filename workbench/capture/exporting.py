@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import operator
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from workbench.capture.arguments import python_value
 from workbench.capture.collecting import literal
+from workbench.capture.quiet import quiet
 from workbench.capture.rebinding import rebind
 from workbench.capture.references import describe, flatten
 from workbench.capture.specs import check_tensor
@@ -152,12 +152,13 @@ def _export(name: str, module: torch.nn.Module, given: Sequence[Any], structure:
         kind = type(unrolled).__name__
         raise CaptureError(f"{name} holds a {kind}, which is a loop over its sequence: give it in KernelBench's format, or its step alone")
     try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # advice to who exports on purpose
+        with torch.no_grad(), quiet():
             program = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
             if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in program.graph.nodes):
                 program = program.run_decompositions({})
     except Exception as error:
+        if "DataDependent" in type(error).__name__:
+            raise CaptureError(f"{name} can't be exported: it decides by a tensor's values; write it with torch.where") from error
         raise CaptureError(f"{name} can't be exported: {describe(error)}; write it as a function of tensors") from error
     for node in program.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import operator
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from workbench.capture.quiet import quiet
 from workbench.capture.references import describe
 from workbench.capture.specs import dtype_name
 from workbench.graph import Graph, Node
-from workbench.task import InputSpec
+from workbench.task import InputSpec, Values
 
 LIMIT = 3000
 """Calls that are traced at most."""
@@ -81,7 +80,7 @@ def trace(
             ]
             fakes += [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in free.values()]
         del mode
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet():
             module = _traced(run, fakes)
             if any(_mutates(node) for node in module.graph.nodes):
                 # What writes to a state of its own can't be made functional; its graph keeps the writes.
@@ -98,6 +97,11 @@ def trace(
     _drop_write_backs(module)
     module.graph.eliminate_dead_code()
     return _convert(module, [*names, *free], set(free))
+
+
+def warm_up() -> None:
+    """Loads torch's tracer, which takes seconds the first time, by tracing next to nothing. Meant for a thread in the background."""
+    trace(torch.neg, (InputSpec("x", (1,), "float32", (1,), Values("normal")),), torch.device("cpu"))
 
 
 def _traced(run: Callable[..., Any], fakes: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
@@ -216,19 +220,6 @@ def _is_random(node: torch.fx.Node) -> bool:
     if name in ("native_dropout", "dropout", "feature_dropout", "alpha_dropout"):
         return node.args[1] != 0.0 and node.args[2] is not False  # probability, and whether it trains
     return not (name.startswith("rrelu") and False in node.args)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps torch from logging the tracebacks of ops that fail on fake tensors: the error is reported here."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before, logger.disabled = logger.disabled, True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the op warns of, it warned of when it ran
-            yield
-    finally:
-        logger.disabled = before
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[misc]

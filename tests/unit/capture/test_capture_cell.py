@@ -23,6 +23,8 @@ def test_cell_runs_as_python_would() -> None:
         "x = torch.ones(3)\n"
         "y = f(x); z = locals()['y'] + 1\n"
         "assert globals() is locals()\n"
+        "import collections, typing\n"
+        "assert collections.namedtuple('P', 'a').__module__ == typing.TypeVar('T').__module__ == '__main__'\n"
         "Holder.value",
         namespace,
     )
