@@ -114,8 +114,8 @@ class _Walker:
             node.name = self.new[node.name]
         shared = frozenset(name for statement in _within(node.body) if isinstance(statement, ast.Global) for name in statement.names)
         if isinstance(node, ast.ClassDef):
-            for child in (*node.bases, *node.keywords):
-                self.visit(child, scope)
+            for base in (*node.bases, *node.keywords):
+                self.visit(base, scope)
             self.body(node.body, _Scope("class", frozenset(_bound(node.body)) - shared, shared, scope))
             return
         self._arguments(node.args, scope)
