@@ -86,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     experts.add_argument("--ops", default="", metavar="A,B", help="only these ops")
     experts.add_argument("--mode", choices=("quick", "full"), default="full")
+    experts.add_argument("--evaluations", type=int, default=40, metavar="N", help="of one op at most (default %(default)s)")
+    experts.add_argument("--out", type=Path, metavar="DIR", help="write the table there after each op")
     experts.add_argument("--json", action="store_true")
 
     doctor = commands.add_parser("doctor", help="what this machine can do")
@@ -257,7 +259,8 @@ def _clean(options: argparse.Namespace) -> int:
 def _bench_experts(options: argparse.Namespace) -> int:
     from workbench.bench.experts import run
 
-    table = run(options.device, ops=[name for name in options.ops.split(",") if name] or None, mode=options.mode)
+    ops = [name for name in options.ops.split(",") if name] or None
+    table = run(options.device, ops, options.mode, options.out, evaluations=options.evaluations)
     print(table.json() if options.json else table.markdown())
     return 0
 

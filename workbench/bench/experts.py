@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -24,6 +23,9 @@ from workbench.task import Task
 TUNE_POINTS = 8
 TUNED = 3
 """How many of an op's structures get tunable points, the fastest first."""
+
+EVALUATIONS = 40
+"""Of one op at most; structures come first, then tunable points."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ class Table:
 
 
 def run(
-    device: str = "auto", ops: Iterable[str] | None = None, mode: Mode = "full", out: str | Path | None = None, seed: int | None = None
-) -> Table:
+    device: str = "auto", ops: Iterable[str] | None = None, mode: Mode = "full", out: str | Path | None = None, seed: int | None = None,
+    evaluations: int = EVALUATIONS,
+) -> Table:  # fmt: skip
     """Judges every structure of every fitting expert on each op, tunes the fastest, and judges the best one in `mode`.
 
     Args:
@@ -85,6 +88,7 @@ def run(
         mode: of the last judging of each op's best.
         out: a folder for ``experts.json`` and ``experts.md``, written after each op.
         seed: of the judge's draws, to repeat a run.
+        evaluations: of one op at most, before the last one.
 
     Raises:
         MisuseError: an op that is not in the list.
@@ -94,7 +98,7 @@ def run(
         if name not in OPS:
             raise MisuseError(f"no such op {name!r}: choose among {', '.join(OPS)}")
         started = time.perf_counter()
-        row = bench_op(name, OPS[name], device, mode, seed)
+        row = bench_op(name, OPS[name], device, mode, seed, evaluations)
         rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
         print(line(rows[-1]), file=sys.stderr, flush=True)
         if out is not None:
@@ -105,7 +109,7 @@ def run(
     return Table(tuple(rows))
 
 
-def bench_op(name: str, reference: str, device: str, mode: Mode, seed: int | None = None) -> Row:
+def bench_op(name: str, reference: str, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS) -> Row:
     """One op; what goes wrong is in the row."""
     from workbench.capture import capture_file
     from workbench.target import detect_target
@@ -115,12 +119,12 @@ def bench_op(name: str, reference: str, device: str, mode: Mode, seed: int | Non
         path.write_text(reference, encoding="utf-8")
         try:
             captured = capture_file(path, target=detect_target())
-            return asyncio.run(_bench(name, captured.task, device, mode, seed))
+            return asyncio.run(_bench(name, captured.task, device, mode, seed, evaluations))
         except WorkbenchError as error:
             return Row(name, error=str(error))
 
 
-async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | None) -> Row:
+async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int) -> Row:
     from workbench.fleet import Local
 
     candidates = list(seeds(task))
@@ -138,11 +142,11 @@ async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | Non
 
     try:
         prepared = await fleet.prepare(None)
-        for candidate in candidates:
+        for candidate in candidates[:most]:
             await judge(candidate, {})
         order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
         for candidate, evaluation in order[:TUNED]:
-            await _tune(candidate, evaluation, judge)
+            await _tune(candidate, evaluation, judge, min(TUNE_POINTS, most - len(judged)))
         passing = [pair for pair in judged if pair[1].time_us]
         if passing:
             best, found = min(passing, key=lambda pair: pair[1].time_us or 0.0)
@@ -154,15 +158,15 @@ async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | Non
         await fleet.close()
 
 
-async def _tune(candidate: Candidate, first: Evaluation, judge: Any) -> None:
-    """Walks one tunable name at a time from the best point, up to `TUNE_POINTS` points."""
+async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) -> None:
+    """Walks one tunable name at a time from the best point, `left` points at most."""
     from workbench.build.tune import read_tune
 
     space = read_tune(candidate.source)
-    best, point, left = first.time_us, {name: values[0] for name, values in space.items()}, TUNE_POINTS
+    best, point = first.time_us, {name: values[0] for name, values in space.items()}
     for name, values in space.items():
         for value in values[1:]:
-            if left == 0:
+            if left <= 0:
                 return
             left -= 1
             evaluation = await judge(candidate, {**point, name: value})
@@ -222,20 +226,3 @@ def line(row: Row) -> str:
 
 def _us(time_us: float | None) -> str:
     return f"{time_us:.1f}" if time_us else "-"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m workbench.bench.experts``."""
-    parser = argparse.ArgumentParser(prog="python -m workbench bench experts", description=__doc__)
-    parser.add_argument("ops", nargs="*", help=f"of {', '.join(OPS)}; all by default")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--mode", default="full", choices=["quick", "full"])
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--seed", type=int)
-    chosen = parser.parse_args(arguments)
-    print(run(chosen.device, chosen.ops or None, chosen.mode, chosen.out, chosen.seed).markdown())
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
