@@ -274,18 +274,18 @@ def _amd_figure(text: str, name: str) -> int:
 
 
 def _front_end_error(error: CompilationError, kernel: Any) -> BuildError:
-    # Each function that is inlined wraps the error of the one below: the innermost is where it went wrong.
-    innermost: CompilationError = error
+    # Each function that is inlined wraps the error of the one below: the innermost in the candidate's file is where it went wrong.
+    line: int | None = None
     cause: BaseException | None = error
     message = ""
     while cause is not None:
         if isinstance(cause, CompilationError):
-            innermost = cause
+            line = _absolute_line(cause, kernel) or line
             message = cause.error_message or message
         elif str(cause):
             message = str(cause)
         cause = cause.__cause__
-    return BuildError(_one_line(message) or type(error).__name__, _absolute_line(innermost, kernel))
+    return BuildError(_one_line(message) or type(error).__name__, line)
 
 
 def _absolute_line(error: CompilationError, kernel: Any) -> int | None:

@@ -20,6 +20,14 @@ VIEWS = frozenset(
 )  # fmt: skip
 """ATen calls that move nothing."""
 
+_POINTWISE = frozenset(
+    {
+        "add", "sub", "mul", "div", "neg", "exp", "log", "sqrt", "rsqrt", "pow", "relu", "gelu", "silu", "sigmoid", "tanh", "erf", "abs",
+        "clamp", "where", "maximum", "minimum", "_to_copy", "clone", "copy", "leaky_relu", "hardtanh", "softplus", "elu", "reciprocal",
+    }
+)  # fmt: skip
+"""Calls that stream well where no operand is repeated."""
+
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution", "conv1d", "conv2d", "conv3d", "einsum"})
 
 
@@ -51,7 +59,8 @@ def eager_us(task: Task, target: Target) -> float | None:
             continue
         sizes[node.name] = _bytes(node)
         moved = sum(sizes.get(name, 0) for name in dict.fromkeys(node.refs())) + _bytes(node)
-        seconds = moved / (target.bandwidth * CONSTANTS.stream_efficiency)
+        plain = base(node) in _POINTWISE and all(shapes.get(name, node.shape) == node.shape for name in node.refs())
+        seconds = moved / (target.bandwidth * (CONSTANTS.stream_efficiency if plain else CONSTANTS.reduce_efficiency))
         if node in products:
             flops = _product_flops(node, shapes, task.work, len(products))
             dtype = "tf32" if node.dtype == "float32" and task.matmul_precision != "highest" else node.dtype

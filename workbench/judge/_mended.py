@@ -44,6 +44,9 @@ class Watch:
 
     def accessed(self, verb: str, pointers: np.ndarray, mask: np.ndarray | None, itemsize: int, origin: int | None) -> None: ...
 
+    def waited(self) -> None:
+        """What follows can't be fetched before what came: a loop goes round, or the program's threads have to meet."""
+
     def computed(self, elements: int, weight: float = 1.0) -> None: ...
 
     def multiplied(self, m: int, n: int, k: int, batch: int, dtype: str) -> None: ...
@@ -411,6 +414,7 @@ def widen_soft(apply: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(self: Any, inputs: Any) -> Any:
         if not isinstance(inputs, tuple):
             return wrapped(self, (inputs,))[0]
+        Now.watch.waited()
         for item in inputs:
             Now.watch.computed(item.handle.data.size)
         soft = [item.dtype if is_soft(item.dtype) else None for item in inputs]

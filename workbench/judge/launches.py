@@ -125,7 +125,8 @@ class LaunchTraffic:
         requested_bytes: bytes that the multiprocessors ask the L2 for.
         flops: floating-point operations outside matrix products.
         dot_flops: those of matrix products, by operand dtype.
-        loads: load instructions that one program executes, on average.
+        steps: loads, or groups of them, that one program has to wait for one after another, on average: those of a loop's rounds, and
+            those before and after a reduction.
         by_argument: `unique_bytes` of each tensor argument.
         sampled: programs that were interpreted, of `programs`.
         note: how the figures were degraded, where they were.
@@ -145,7 +146,7 @@ class LaunchTraffic:
     atomics: float = 0.0
     flops: float = 0.0
     dot_flops: Mapping[str, float] = field(default_factory=dict)
-    loads: float = 0.0
+    steps: float = 0.0
     by_argument: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 

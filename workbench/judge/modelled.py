@@ -55,7 +55,7 @@ def model_time(recording: Recording, traffic: Traffic, target: Target, constants
         return float(sum(getattr(part, name) * count for part, count in parts))
 
     memory, l2, compute, overhead = summed("memory"), summed("l2"), summed("compute"), summed("overhead")
-    limits = {"memory": max(memory, summed("chain")), "l2": l2, "compute": compute, "launches": overhead}
+    limits = {"memory": memory + summed("chain"), "l2": l2, "compute": compute, "launches": overhead}
     return ModelledTime(
         total_us=summed("total"),
         dram_bytes=summed("dram_bytes"),
@@ -84,11 +84,15 @@ def launch_time(launch: RecordedLaunch, traffic: LaunchTraffic, target: Target, 
     width = _vector_efficiency(launch.vectors, constants)
     tail = 1.0 + constants.tail * (math.ceil(waves) / waves - 1.0) if waves > 1 else 1.0
     memory = dram / (target.bandwidth * flow * width) * tail
-    l2 = requested / (target.l2_bandwidth * busy * width) + _atomic_seconds(traffic, constants)
+    asked = requested * (1.0 - constants.l1_relief) if traffic.dot_flops else requested
+    l2 = asked / (target.l2_bandwidth * busy * width) + _atomic_seconds(traffic, constants)
     compute, flops = _compute(launch, traffic, programs, target, constants)
-    chain = math.ceil(waves) * _chain_seconds(launch, traffic, constants)
+    # Programs of one wave wait together. Products are staged: their loads are under way while others are multiplied.
+    chain = math.ceil(waves) * traffic.steps * constants.step_us * 1e-6 / (4.0 if traffic.dot_flops else 1.0)
+    dispatch = programs / target.multiprocessors * constants.dispatch_us * 1e-6
     overhead = target.latency_us + target.launch_us
-    seconds = max(memory, l2, compute, chain)
+    streamed = max(memory, chain) if traffic.dot_flops else memory + chain
+    seconds = max(streamed, l2, compute, dispatch)
     return LaunchTime(
         total=1e6 * seconds + overhead,
         memory=1e6 * memory,
@@ -104,7 +108,7 @@ def launch_time(launch: RecordedLaunch, traffic: LaunchTraffic, target: Target, 
 
 def library_time(call: LibraryCall, target: Target, constants: Constants = CONSTANTS) -> LaunchTime:
     """One call of a library's kernel, which is taken to be a good one."""
-    memory = call.bytes / (target.bandwidth * constants.stream_efficiency)
+    memory = call.bytes / (target.bandwidth * (constants.reduce_efficiency if call.kind == "compute" else constants.stream_efficiency))
     peak = target.peak(call.dtype) * constants.library_matmul if call.dtype else target.peak("float32") * constants.instruction_rate
     compute = call.flops / peak
     overhead = target.latency_us + target.launch_us
@@ -134,12 +138,9 @@ def _in_flight(launch: RecordedLaunch, traffic: LaunchTraffic, programs: int, ta
     """Share of the bandwidth that the bytes in flight can sustain: by Little's law, bandwidth times latency must be on its way."""
     needed = target.bandwidth * constants.memory_latency_us * 1e-6
     resident = min(programs, max(launch.blocks, 1) * target.multiprocessors)
-    loads = max(traffic.loads, 1.0)
-    per_load = traffic.requested_bytes / max(traffic.programs, 1) / max(loads, 1.0)
-    at_once = min(loads, constants.overlap)
-    if traffic.dot_flops:
-        at_once = max(at_once, 2.0 * max(launch.resources.stages - 1, 1))
-    ratio = resident * per_load * at_once / needed
+    per_step = traffic.requested_bytes / max(traffic.programs, 1) / max(traffic.steps, 1.0)
+    stages = max(launch.resources.stages - 1, 1) if traffic.dot_flops else 1
+    ratio = resident * per_step * stages / needed
     return ratio / math.sqrt(1.0 + ratio * ratio) if ratio > 0 else 1.0
 
 
@@ -157,7 +158,9 @@ def _vector_efficiency(vectors: Mapping[str, int], constants: Constants) -> floa
 def _atomic_seconds(traffic: LaunchTraffic, constants: Constants) -> float:
     if not traffic.atomics:
         return 0.0
-    places = max(traffic.write_bytes / 4, 1.0)
+    # A scalar in each program means one address; blocks spread over the elements of the sectors that they touch.
+    scalar = traffic.atomics / max(traffic.programs, 1) < 8
+    places = max(traffic.write_bytes / (32 if scalar else 4), 1.0)
     return traffic.atomics / constants.atomics_per_second + traffic.atomics / places * constants.atomic_us * 1e-6
 
 
@@ -170,23 +173,21 @@ def _compute(launch: RecordedLaunch, traffic: LaunchTraffic, programs: int, targ
     products = 0.0
     for dtype, flops in traffic.dot_flops.items():
         name = precision.get(dtype, dtype)
-        peak = target.peak({"ieee": "float32", "tf32x3": "tf32"}.get(name, name)) / (3.0 if name == "tf32x3" else 1.0)
-        products += flops / (peak * (_tile_efficiency(launch, constants) if name != "ieee" else 0.7))
+        products += flops / _product_rate(name, launch, target, constants)
     return (plain + products) * uneven, traffic.flops + sum(traffic.dot_flops.values())
 
 
-def _tile_efficiency(launch: RecordedLaunch, constants: Constants) -> float:
-    """Tensor cores starve on small tiles, and without loads ahead of the products."""
+def _product_rate(name: str, launch: RecordedLaunch, target: Target, constants: Constants) -> float:
+    """FLOP/s of matrix products at a precision: cores starve on small tiles, and without loads ahead of the products."""
     shapes = [dot.shape for dot in launch.dots if len(dot.shape) == 3]
-    if not shapes:
-        return 0.5
-    m, n, _ = max(shapes, key=lambda shape: shape[0] * shape[1])
+    m, n, _ = max(shapes, key=lambda shape: shape[0] * shape[1], default=(32, 32, 32))
     fed = min(1.0, m * n / (m + n) / constants.tile_intensity)
-    staged = 1.0 if launch.resources.stages >= 3 else constants.unpipelined
-    return max(0.95 * fed * staged, 0.02)
-
-
-def _chain_seconds(launch: RecordedLaunch, traffic: LaunchTraffic, constants: Constants) -> float:
-    """Loads that wait for each other in one program: with products they come in pairs and are staged, else a few overlap."""
-    ahead = 2.0 * max(launch.resources.stages - 1, 1) if traffic.dot_flops else constants.overlap
-    return traffic.loads / ahead * constants.dependent_load_us * 1e-6
+    if name == "ieee":
+        return target.peak("float32") * min(0.85, math.sqrt(fed) * 1.1)
+    staged = 1.0
+    if launch.resources.stages < 3:
+        staged = constants.unpipelined if launch.blocks > 2 else constants.unpipelined**2
+    rate = target.peak("tf32" if name == "tf32x3" else name) * max(0.95 * fed * staged, 0.02)
+    if name in ("tf32", "tf32x3"):
+        rate *= constants.tf32
+    return rate / constants.tf32x3 if name == "tf32x3" else rate

@@ -70,6 +70,7 @@ RECIPES = (
     Recipe("aligned sizes", (256, 128, 64, 32, 16, 8, 4), aligned=True),
     # Loops over rows go round more than once.
     Recipe("a long axis", (4099, 13, 5, 3, 3, 3, 3), long=True),
+    Recipe("small sizes", (67, 29, 13, 7, 5, 3)),
 )
 
 

@@ -29,8 +29,8 @@ _TORCH_NAMES = {
 }  # fmt: skip
 
 
-BUDGET = 24_000
-"""What one call may cost to interpret: some three seconds of one core. A count, not a time, so that equal candidates get equal figures."""
+BUDGET = 12_000
+"""What one call may cost to interpret: a second or two of one core. A count, not a time, so that equal candidates get equal figures."""
 
 PATIENCE = 60.0
 """Seconds after which a program is given up, whatever it has counted."""
@@ -152,7 +152,8 @@ class _Counter(Watch):
         self.parts: dict[tuple[int | None, str], list[Intervals]] = defaultdict(list)
         self.requested = 0
         self.atomics = 0
-        self.loads = 0
+        self.steps = 0
+        self.waits = True
         self.flops = 0.0
         self.dots: dict[str, float] = defaultdict(float)
 
@@ -163,7 +164,8 @@ class _Counter(Watch):
         touched = sectors.of_pointers(pointers, mask)
         self.requested += sectors.size(touched) * SECTOR
         if verb == "reads":
-            self.loads += 1
+            self.steps += self.waits
+            self.waits = False
         elif verb != "writes":
             self.atomics += int(np.count_nonzero(mask)) if mask is not None else pointers.size
         self._keep((origin, "read" if verb == "reads" else "write"), touched)
@@ -173,6 +175,9 @@ class _Counter(Watch):
         parts.append(touched)
         if len(parts) > 256:
             parts[:] = [sectors.merge(parts)]
+
+    def waited(self) -> None:
+        self.waits = True
 
     def computed(self, elements: int, weight: float = 1.0) -> None:
         self.flops += elements * weight
@@ -227,7 +232,7 @@ def _scaled(key: str, launch: Launch, counters: dict[int, _Counter], note: str) 
         atomics=sum(counter.atomics for counter in counters.values()) * scale,
         flops=sum(counter.flops for counter in counters.values()) * scale,
         dot_flops=dict(dots),
-        loads=float(np.mean([counter.loads for counter in counters.values()])),
+        steps=float(np.mean([counter.steps for counter in counters.values()])),
         by_argument=by_argument,
         note=note,
     )

@@ -31,9 +31,9 @@ def task(*nodes, inputs=1, **rest):
         (Work(2 * BYTES, 0), 31.2),  # softmax of the table in the benchmark's notes: 31 µs
         (Work(3 * BYTES, 0), 46.8),  # gelu·y: 47
         (Work(4096 * 32000 * 2, 0), 61.0),  # cross entropy: 61
-        (Work(100_663_296, 2 * 4096**3, 2 * 4096**3, "bfloat16"), 185.7),
-        (Work(100_663_296, 2 * 4096**3, 2 * 4096**3, "float32"), 2498.9),
-        (Work(1000, 55_000_000_000), 1000.0),
+        (Work(100_663_296, 2 * 4096**3, 2 * 4096**3, "bfloat16"), 2 * 4096**3 / H200.peak("bfloat16") * 1e6),
+        (Work(100_663_296, 2 * 4096**3, 2 * 4096**3, "float32"), 2 * 4096**3 / H200.peak("float32") * 1e6),
+        (Work(1000, int(H200.peak("float32"))), 1e6),
     ],
 )
 def test_floor(work, us):
@@ -61,8 +61,10 @@ def test_matrix_products_take_their_arithmetic():
     mm = Node("c", "aten.mm.default", ({"ref": "a"}, {"ref": "b"}), {}, (4096, 4096), "float32")
     plain = Task("t", "", "f", (a, b), (), Work(1, 2 * 4096**3, 2 * 4096**3, "float32"), graph=Graph((mm,)))
     exact = eager_us(plain, H200)
-    assert exact == pytest.approx(2 * 4096**3 / 55e12 / 0.8 * 1e6 + 3.0)
-    assert eager_us(dataclasses.replace(plain, matmul_precision="high"), H200) == pytest.approx((exact - 3.0) * 55 / 380 + 3.0)
+    assert exact == pytest.approx(2 * 4096**3 / H200.peak("float32") / 0.8 * 1e6 + 3.0)
+    assert eager_us(dataclasses.replace(plain, matmul_precision="high"), H200) == pytest.approx(
+        (exact - 3.0) * H200.peak("float32") / H200.peak("tf32") + 3.0
+    )
 
 
 def test_without_a_graph_there_is_no_eager_time():
