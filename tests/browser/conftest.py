@@ -95,6 +95,7 @@ class Lab:
     url: str
     token: str
     root: Path
+    shots: Path
 
     def notebook(self, name: str, cells: list[str]) -> str:
         """Writes a notebook with these code cells; their ids are c0, c1, …"""
@@ -110,7 +111,7 @@ class Lab:
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_function(f"({CURRENT})?.sessionContext.session?.kernel?.connectionStatus === 'connected'", timeout=90_000)
         page.evaluate(f"({CURRENT}).sessionContext.ready")
-        return Notebook(page)
+        return Notebook(page, self.shots)
 
 
 CURRENT = "window.jupyterapp.shell.currentWidget"
@@ -122,6 +123,7 @@ class Notebook:
     """The notebook that a page shows, driven through JupyterLab's own commands."""
 
     page: Any
+    shots: Path
 
     def run(self, index: int, timeout: float = 60.0) -> None:
         """Runs one cell as a person does, and waits for the kernel to finish it. Fails where the cell fails."""
@@ -183,7 +185,9 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
-        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root)
+        shots = HERE / "shots"  # pictures for people, kept out of git
+        shots.mkdir(exist_ok=True)
+        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root, shots)
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:

@@ -5,12 +5,23 @@ It lets a test decide when which event happens. Verbs are noted in `asked`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from workbench.errors import MisuseError
 from workbench.events import Asked, RunStarted, Stamped
 from workbench.evolution.view import Detail, View
+
+
+class _Stored:
+    """The events that have happened, as a store gives them."""
+
+    def __init__(self, stamped: Sequence[Stamped]) -> None:
+        self._events = stamped
+
+    def events(self, run: str, after: int = 0, types: Iterable[str] = ()) -> Sequence[Stamped]:
+        wanted = frozenset(types)
+        return [stamped for stamped in self._events[after:] if not wanted or stamped.type in wanted]
 
 
 class RecordedRun:
@@ -19,7 +30,7 @@ class RecordedRun:
     def __init__(self, stamped: Sequence[Stamped], *, live: bool = True) -> None:
         first = stamped[0].event
         assert isinstance(first, RunStarted)
-        self.id, self.task, self.cell_source = stamped[0].run, first.task, first.cell_source
+        self.id, self.task = stamped[0].run, first.task
         self.alive = live
         self.asked: list[tuple[str, ...]] = []
         self._view = View()
@@ -44,6 +55,10 @@ class RecordedRun:
     @property
     def state(self) -> Any:
         return self._view.state
+
+    @property
+    def store(self) -> _Stored:
+        return _Stored(self._events)
 
     def subscribe(self, callback: Callable[[Stamped], Any]) -> Callable[[], None]:
         self._callbacks.append(callback)

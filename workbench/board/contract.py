@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from workbench.events import Stamped
 from workbench.task import Task
+
+
+class Stored(Protocol):
+    """Where a run's events lie."""
+
+    def events(self, run: str, after: int = 0, types: Iterable[str] = ()) -> Sequence[Stamped]: ...
 
 
 class Run(Protocol):
@@ -18,6 +24,8 @@ class Run(Protocol):
     def task(self) -> Task: ...
     @property
     def state(self) -> str: ...
+    @property
+    def store(self) -> Stored: ...
 
     def subscribe(self, callback: Callable[[Stamped], Any]) -> Callable[[], None]:
         """Calls back after each event is committed, on the run's own thread; returns what ends it."""

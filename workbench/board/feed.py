@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench import events
-from workbench.board import rows
+from workbench.board import history, rows
 from workbench.board.contract import Run, Send
 from workbench.board.words import log_line
+from workbench.candidate import Evaluation
 from workbench.events import Stamped
 
 INTERVAL = 0.1
@@ -45,8 +46,14 @@ class Feed:
         self._end = run.subscribe(self._hear)
         last = run.header()["seq"]
         self._cursor = last
-        self._points = rows.points(run)
-        self._seen = {point["evaluation"] for point in self._points}
+        begun = history.started(run)
+        self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
+        self._prepared = history.prepared(run)
+        self._islands = {summary["id"]: summary["island"] for summary in run.rows()}
+        self._points: list[dict[str, Any]] = []
+        self._seen: set[str] = set()
+        for evaluation in history.evaluations(run):
+            self._point(evaluation)
         lines = (log_line(stamped) for stamped in run.events(max(0, last - LOG_LINES)))
         self._log = deque((line for line in lines if line is not None), maxlen=LOG_LINES)
         self._thread = threading.Thread(target=self._follow, name=f"board of {run.id}", daemon=True)
@@ -62,8 +69,7 @@ class Feed:
         with self._lock:
             self._send({
                 "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
-                "log": list(self._log), "header": rows.header(self._run),
-                "texts": {"reference": self._run.task.reference, "cell": getattr(self._run, "cell_source", "")},
+                "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,
             })  # fmt: skip
 
     def flush(self) -> bool:
@@ -73,7 +79,7 @@ class Feed:
             if not heard:
                 return False
             last = self._run.header()["seq"]  # read first: what happens from here on comes with the next delta
-            header = rows.header(self._run)
+            header = rows.header(self._run, self._prepared)
             # An event that could not be stored bears no number, so the rows of the last number are sent once more.
             changed = rows.rows(self._run, max(0, self._cursor - 1))
             self._cursor = last
@@ -114,11 +120,18 @@ class Feed:
             line = log_line(stamped)
             if line is not None:
                 lines.append(line)
+            if isinstance(stamped.event, events.Prepared):
+                self._prepared = stamped.event
             if isinstance(stamped.event, events.Evaluated) and stamped.event.evaluation.id not in self._seen:
-                evaluation = stamped.event.evaluation
-                island = self._run.candidate(evaluation.candidate).candidate.island
-                points.append(rows.point(len(self._points) + len(points) + 1, evaluation, island))
-                self._seen.add(evaluation.id)
-        self._points += points
+                points.append(self._point(stamped.event.evaluation))
         self._log += lines
         return points, lines, heard
+
+    def _point(self, evaluation: Evaluation) -> dict[str, Any]:
+        name = evaluation.candidate
+        if name not in self._islands:
+            self._islands[name] = self._run.candidate(name).candidate.island
+        point = rows.point(len(self._points) + 1, evaluation, self._islands[name])
+        self._points.append(point)
+        self._seen.add(evaluation.id)
+        return point

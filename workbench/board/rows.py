@@ -7,6 +7,8 @@ from typing import Any
 
 from workbench.board.contract import Run
 from workbench.brief import Budget
+from workbench.candidate import Evaluation
+from workbench.events import Prepared
 from workbench.records import encode
 
 NOTHING = encode(Budget(evaluations=0, seconds=0.0, gpu_seconds=0.0, tokens=0, money=0.0))
@@ -38,8 +40,8 @@ def detail(run: Run, candidate: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def header(run: Run) -> dict[str, Any]:
-    """What stands above the table."""
+def header(run: Run, prepared: Prepared | None) -> dict[str, Any]:
+    """What stands above the table. `prepared` is what the judge said when it was ready."""
     head = run.header()
     baselines = {baseline["name"]: baseline for baseline in head["baselines"]}
     work = head["work"] or {}
@@ -51,24 +53,12 @@ def header(run: Run) -> dict[str, Any]:
         "eager": baselines.get("eager"), "compile": baselines.get("compile"),
         "best": _best(head["best"]), "spent": head["spent"] or NOTHING,
         "islands": [{"name": island["name"], "aim": island.get("aim", "")} for island in head["islands"]],
-        "notes": _notes(head),
+        "notes": _notes(head, prepared),
         "started_at": head["began"], "live": live,
     }  # fmt: skip
 
 
-def points(run: Run) -> list[dict[str, Any]]:
-    """The chart's points so far, one an evaluation."""
-    known = getattr(run, "points", None)
-    if known is not None:
-        return [{name: value for name, value in point.items() if name != "seq"} for point in known()]
-    found: list[dict[str, Any]] = []
-    for summary in run.rows():
-        for evaluation in run.candidate(summary["id"]).evaluations:
-            found.append(point(len(found) + 1, evaluation, summary["island"]))
-    return found
-
-
-def point(number: int, evaluation: Any, island: str) -> dict[str, Any]:
+def point(number: int, evaluation: Evaluation, island: str) -> dict[str, Any]:
     """The chart's point of one evaluation; `number` counts them from 1."""
     timing = evaluation.timing
     return {
@@ -77,11 +67,14 @@ def point(number: int, evaluation: Any, island: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _notes(head: Mapping[str, Any]) -> list[str]:
+def _notes(head: Mapping[str, Any], prepared: Prepared | None) -> list[str]:
     """What must not be overlooked: above all that the op can't tell right from wrong."""
-    degenerate = head.get("degenerate", "")
-    warned = [f"This op is degenerate: {degenerate} passes for its answer, so no verdict on it means anything."] if degenerate else []
-    return [*warned, *head.get("prepared_notes", ()), *(note["message"] for note in head["notes"] if note["level"] != "info")]
+    notes = [note["message"] for note in head["notes"] if note["level"] != "info"]
+    if prepared is None:
+        return notes
+    bad = prepared.degenerate
+    warned = [f"This op is degenerate: {bad} passes for its answer, so no verdict on it means anything."] if bad else []
+    return [*warned, *prepared.notes, *notes]
 
 
 _SAME = (
@@ -96,10 +89,13 @@ _ROW = (
 
 def _row(summary: Mapping[str, Any]) -> dict[str, Any]:
     low, high = summary["interval"] or (None, None)
+    time_us = summary["time_us"]
+    if time_us is None and low == high:  # a modelled time of a variant that does not pass; a measured one is in the details only
+        time_us = low
     return {
         **{name: summary[name] for name in _ROW},
         "order": summary["number"], "verdict": summary["verdict"] or "proposed", "modelled": bool(summary["modelled"]),
-        "time_us": summary.get("median_us", summary["time_us"]), "low_us": low, "high_us": high,
+        "time_us": time_us, "low_us": low, "high_us": high,
     }  # fmt: skip
 
 

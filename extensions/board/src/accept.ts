@@ -11,6 +11,7 @@ import { showCode } from "./editor";
 import { apply, canReach, cellNow } from "./notebook";
 import type { Change } from "./notebook";
 import { newRequest } from "./requests";
+import { sha256 } from "./sha256";
 import type { Store } from "./store";
 
 export class Accept {
@@ -55,7 +56,7 @@ export class Accept {
       code: message.code,
       place: message.place,
       cell: message.cell,
-      expected: message.expected_hash,
+      expected: message.expected_hash || (this.store.texts.cell ? sha256(this.store.texts.cell) : ""),
       provenance: message.provenance,
       widget: message.widget,
     });

@@ -8,6 +8,7 @@
 import type { Point } from "../../protocol";
 import { h, onResize, perFrame, put, s, say } from "./dom";
 import * as format from "./format";
+import { WORDS } from "./glossary";
 import { colour, glyph, mark } from "./marks";
 import { spread, vertical } from "./scales";
 import type { Scale } from "./scales";
@@ -214,7 +215,7 @@ export class Chart {
     const used = new Set(this.store.points.map((point) => point.island));
     put(
       this.legend,
-      ...islands.map((island, index) => used.has(island.name) && h("span", { title: island.aim }, glyph(index), ` ${island.name}`)),
+      ...islands.map((island, index) => used.has(island.name) && h("span", { title: island.aim || WORDS.island }, glyph(index), ` ${island.name}`)),
       this.store.points.some((point) => shown(point) && !passes(point.verdict) && point.time_us !== null) &&
         h("span", { class: "kw-legend-note" }, "hollow: lower precision or time not confirmed"),
     );

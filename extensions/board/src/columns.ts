@@ -28,14 +28,17 @@ export const COLUMNS: Column[] = [
     name: "id",
     fill(cell, row, depth, store) {
       const best = store.header?.best?.id === row.id;
-      const mark = row.accepted ? "✓ accepted" : best ? "best" : store.header?.pinned === row.id ? "pinned" : "";
+      const pinned = store.header?.pinned === row.id;
       put(
         cell,
         depth > 0 && h("span", { class: "kw-branch", style: `width:${Math.min(depth, DEEPEST) * 12}px`, "aria-hidden": "true" }, "└"),
         h("b", {}, row.id),
-        mark !== "" && h("span", { class: `kw-badge kw-badge-${row.accepted ? "accepted" : best ? "best" : "pinned"}` }, mark),
+        best && h("span", { class: "kw-badge kw-badge-best" }, "best"),
+        row.accepted && h("span", { class: "kw-badge kw-badge-accepted" }, "✓", h("span", { class: "kw-sr" }, "accepted")),
+        pinned && h("span", { class: "kw-badge" }, "pin", h("span", { class: "kw-sr" }, "pinned")),
       );
-      cell.title = depth ? `${row.id}, generation ${depth + 1} in this tree` : row.id;
+      const states = [best && "the best so far", row.accepted && "accepted", pinned && "pinned"].filter(Boolean);
+      cell.title = [row.id, ...states, depth ? `generation ${depth + 1} in this tree` : ""].filter(Boolean).join(", ");
     },
   },
   {
@@ -97,8 +100,8 @@ export const COLUMNS: Column[] = [
     title: WORDS.island,
     name: "island",
     fill(cell, row, _depth, store) {
-      put(cell, row.island !== "" && glyph(store.island(row.island)), h("span", {}, row.island || "–"));
-      cell.title = store.header?.islands.find((island) => island.name === row.island)?.aim ?? WORDS.island;
+      put(cell, row.island !== "" && glyph(store.island(row.island)), h("span", { class: "kw-cut" }, row.island || "–"));
+      cell.title = [row.island, store.header?.islands.find((island) => island.name === row.island)?.aim || WORDS.island].filter(Boolean).join(": ");
     },
   },
   {

@@ -8,13 +8,18 @@ import type { Say } from "./requests";
 import { unheard } from "./states";
 import type { Store } from "./store";
 
+/** How long a plain answer stands, in ms; what went wrong stays. */
+const SHOWN_FOR = 8000;
 const IDLE = "Known once the run has been read.";
 
 export function mountControls(parent: Element, store: Store, signal: AbortSignal): void {
   const answer = h("span", { class: "kw-answer", role: "status", "aria-live": "polite" });
+  let fading: ReturnType<typeof setTimeout>;
   const report: Say = (text, level) => {
     say(answer, text);
     answer.dataset["level"] = level;
+    clearTimeout(fading);
+    if (level === "info") fading = setTimeout(() => say(answer, ""), SHOWN_FOR);
   };
   const verb = (name: Verb, label: string, extra = ""): HTMLButtonElement =>
     button(label, IDLE, () => act(store, name, "", report), { class: `kw-button ${extra}`, "data-verb": name, disabled: true });

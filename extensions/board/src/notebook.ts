@@ -84,7 +84,8 @@ function replace(notebook: SharedNotebook, change: Change): Outcome {
   if (!cell) return { kind: "unreachable", reason: "the cell of this run is no longer in the notebook" };
   const now = cell.getSource();
   const before = sha256(now);
-  if (change.expected && before !== change.expected) return { kind: "changed", now, before };
+  // Without a hash nobody knows what the cell held when the run began, so nothing that stands in it is overwritten.
+  if (before !== change.expected) return { kind: "changed", now, before };
   cell.undoManager?.stopCapturing();
   const { start, end, text } = edit(now, change.code);
   cell.updateSource(start, end, text);

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
-from workbench.board import rows
+from workbench.board import history, rows
 from workbench.board.feed import Feed
 
 
@@ -36,8 +37,9 @@ def test_deltas_add_up_to_what_the_run_shows(recorded):
     feed.close()
     assert browser.gaps == 0
     assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
-    assert list(browser.points.values()) == rows.points(recorded)
-    assert browser.header == rows.header(recorded)
+    judged = history.evaluations(recorded)
+    assert [(point["evaluation"], point["verdict"]) for point in browser.points.values()] == [(one.id, one.verdict.value) for one in judged]
+    assert browser.header == rows.header(recorded, history.prepared(recorded))
     assert [line["seq"] for line in browser.lines] == sorted({line["seq"] for line in browser.lines})
 
 
@@ -92,10 +94,35 @@ def test_closing_ends_the_thread(recorded):
 
 def test_a_run_that_is_only_modelled_says_so_everywhere(recorded):
     recorded.play()
-    head = rows.header(recorded)
+    head = rows.header(recorded, history.prepared(recorded))
     assert head["modelled"] and head["best"]["modelled"] and head["best"]["speedup"] is None
     assert all(row["speedup"] is None for row in rows.rows(recorded))
-    assert all(point["modelled"] for point in rows.points(recorded) if point["time_us"] is not None)
+    points = [rows.point(1, evaluation, "") for evaluation in history.evaluations(recorded)]
+    assert all(point["modelled"] for point in points if point["time_us"] is not None)
+
+
+def test_a_degenerate_op_is_told_first(recorded):
+    recorded.play()
+    ready = replace(history.prepared(recorded), degenerate="zeros", notes=("the reference is not deterministic",))
+    notes = rows.header(recorded, ready)["notes"]
+    assert "degenerate: zeros passes" in notes[0] and notes[1] == "the reference is not deterministic"
+
+
+def test_what_an_opened_board_shows_is_what_a_live_one_showed(recorded):
+    live = Browser()
+    feed = Feed(recorded, live)
+    feed.snapshot()
+    for _ in range(40):
+        recorded.play(5)
+        feed.flush()
+    recorded.play()
+    feed.flush()
+    feed.close()
+    opened = Browser()
+    late = Feed(recorded, opened)
+    late.snapshot()
+    late.close()
+    assert (opened.rows, opened.points, opened.header) == (live.rows, live.points, live.header)
 
 
 def test_a_failure_has_its_reason_and_no_time(recorded):
