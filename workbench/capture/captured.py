@@ -38,11 +38,19 @@ class Captured:
 def probe(captured: Captured, seed: int) -> dict[str, Any]:
     """The live op's outputs on drawn inputs, in short, for the judge to compare its rebuilt reference against.
 
+    The inputs are drawn on the CPU, whose generator is the same everywhere, and moved to where the captured tensors were.
+
     JSON data: ``{"seed", "model_seed", "device", "outputs": [{"shape", "dtype", "sum", "abs_sum", "sample": [...]}]}``. Each output is as
     `references.fingerprint` describes it; a Model was constructed after ``manual_seed(model_seed)``. NaN and infinities are encoded as
     `records.encode` does.
     """
-    inputs = make_inputs(captured.task.inputs, seed, captured.device)
+    drawn = make_inputs(captured.task.inputs, seed)
+    inputs = [value.to(captured.device) if isinstance(value, torch.Tensor) else value for value in drawn]
     with torch.no_grad():
         outputs = captured.live(inputs)
-    return {"seed": seed, "model_seed": MODEL_SEED, "device": captured.device, "outputs": [fingerprint(output) for output in outputs]}
+    return {
+        "seed": seed,
+        "model_seed": MODEL_SEED,
+        "device": captured.device,
+        "outputs": [fingerprint(output) for output in outputs],
+    }

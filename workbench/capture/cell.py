@@ -17,7 +17,7 @@ import torch
 from workbench.capture import importing
 from workbench.capture.captured import Captured
 from workbench.capture.collecting import uncompiled
-from workbench.capture.entry import Call, capture, label_of
+from workbench.capture.entry import Call, capture, is_callable_object, label_of
 from workbench.capture.file import capture_model_text, is_model_text
 from workbench.capture.references import describe, flatten
 from workbench.errors import CaptureError
@@ -148,6 +148,10 @@ class _Watch:
                 return 1 if not _has_tensor(args, kwargs) else 4 if self.filename in files else 3
         if isinstance(owner, torch.Tensor):
             return 1
+        if is_callable_object(op):
+            return 4 if _has_tensor(args, kwargs) else 0
+        if isinstance(op, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            return 2 if _has_tensor(args, kwargs) else 0
         if getattr(function, "__module__", "") in ("torch.testing", "torch.testing._comparison", "torch.random", "torch.serialization"):
             return 0
         return 2 if _has_tensor(args, kwargs) and callable(op) and importing.import_of(op) is not None else 0

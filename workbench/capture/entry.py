@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import re
@@ -151,7 +152,7 @@ def label_of(call: Call) -> str:
     if isinstance(op, torch.nn.Module):
         return call.hint or _snake(type(op).__name__)
     own = getattr(op, "__name__", "")
-    if own and own != "<lambda>" and own.isidentifier():
+    if own and own != "<lambda>" and own.isidentifier() and not isinstance(op, torch.jit.ScriptFunction):
         return own
     return call.hint or "op"
 
@@ -160,6 +161,17 @@ def identifier(name: str) -> str:
     """A valid function name close to the given one."""
     cleaned = "".join(character if character.isalnum() or character == "_" else "_" for character in name)
     return unique(cleaned if cleaned.isidentifier() else f"op_{cleaned}", ("torch",))
+
+
+def is_callable_object(op: Any) -> bool:
+    """Whether a thing is called by its class's ``__call__``, which the notebook wrote, or torch.jit.script."""
+    if isinstance(op, torch.jit.ScriptFunction):
+        return True
+    if isinstance(op, (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, torch.nn.Module, functools.partial)):
+        return False
+    return isinstance(getattr(type(op), "__call__", None), types.FunctionType) and not importing.is_library_file(  # noqa: B004
+        type(op).__call__.__code__.co_filename
+    )
 
 
 def can_describe(tensor: torch.Tensor) -> bool:
@@ -193,6 +205,8 @@ def _write(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, c
     if isinstance(op, types.MethodType) and not isinstance(owner, type):
         kind = type(owner).__qualname__
         raise CaptureError(f"{name} is a method of a {kind}, whose state can't be captured: make it a function, or {kind} an nn.Module")
+    if is_callable_object(op) and not dataclasses.is_dataclass(op):
+        raise CaptureError(f"{name} is an object of type {type(op).__qualname__}: make it a function or an nn.Module")
     return _write_library(op, args, kwargs, name, call)
 
 

@@ -51,6 +51,8 @@ REFUSED = {
         "w = torch.randn(3)\nclass Op:\n    @staticmethod\n    def run(x): return x * w\ndef f(x): return Op.run(x)\nf(torch.randn(3))",
         "class Op reads the Tensor w from outside"),
     "method with state": ("class Op:\n    def run(self, x): return x * 2\nop = Op()\nop.run(torch.randn(3))", "run is a method of a Op"),
+    "callable object": ("class Op:\n    def __call__(self, x): return x * 2\nop = Op()\ny = op(torch.randn(3))", "op is an object of type Op: make it a function"),
+    "scripted": ("@torch.jit.script\ndef f(x: torch.Tensor): return x * 2\ny = f(torch.randn(3))", "f is an object of type .*ScriptFunction"),
     "vmap": ("def f(x): return x * 2\ng = torch.vmap(f)\ny = g(torch.randn(3))", "made by torch"),
     "generator": ("def f(x): yield x\ndef g(x): return next(f(x))\ng(torch.randn(3))", "f is async or a generator"),
     "control flow in a module": (

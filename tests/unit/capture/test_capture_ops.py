@@ -138,6 +138,16 @@ cfg = Config(eps=1e-3)
 def norm(x): return x / (x.norm(dim=cfg.dims, keepdim=True) + cfg.eps)
 y = norm(torch.randn(3, 4))
 """,
+    "callable settings": """
+from dataclasses import dataclass
+@dataclass
+class Scale:
+    by: float
+    def __call__(self, x): return x * self.by
+scale = Scale(3.0)
+y = scale(torch.randn(3, 4))
+""",
+    "an overload called at once": "y = torch.ops.aten.gelu(torch.randn(4))",
     "enum and named tuple": """
 import enum, collections
 class Mode(enum.Enum):
