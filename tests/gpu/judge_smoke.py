@@ -56,8 +56,8 @@ def main() -> int:
         for baseline in prepared.baselines:
             print(f"   {baseline.name}: {baseline.timing or baseline.reason}")
         modes: tuple[tuple[str, str, Mode], ...] = (("right", RIGHT[name], "quick"), ("right", RIGHT[name], "full"))
-        wrongs: tuple[tuple[str, str, Mode], ...] = tuple((what, source, "quick") for what, (op, source) in WRONG.items() if op == name)
-        for number, (what, source, mode) in enumerate((*modes, *wrongs)):
+        wrong: list[tuple[str, str, Mode]] = [(what, source, "quick") for what, (op, source) in WRONG.items() if op == name]
+        for number, (what, source, mode) in enumerate((*modes, *wrong)):
             begun = time.perf_counter()
             found = judge.evaluate(Candidate(f"k{number}", "triton", source, name), {}, id=f"k{number}.0", mode=mode)
             good = (found.verdict is Verdict.RIGHT) == (what == "right")

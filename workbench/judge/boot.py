@@ -82,7 +82,7 @@ def look_around(order: Mapping[str, Any]) -> str:
         links = {line.split(":")[0].strip() for line in file if ":" in line}
     if links - {"lo", "sit0", "ip6tnl0", "tunl0"}:
         return "the network is reachable"
-    if os.access(order["package"], os.W_OK) or os.access("/usr", os.W_OK):
+    if any(os.access(place, os.W_OK) for place in (order["package"], order["package"] + "/workbench", "/usr", "/")):
         return "the file system is writable"
     try:
         os.kill(order["parent"], 0)

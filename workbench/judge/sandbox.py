@@ -196,7 +196,7 @@ def _mounts(directory: Path | None, gpu: bool) -> list[str]:
             argv += ["--dev-bind-try", str(node), str(node)]
         for name in ("/dev/kfd", "/dev/dri", "/dev/nvidia-caps"):
             argv += ["--dev-bind-try", name, name]
-    return argv
+    return [*argv, "--remount-ro", "/"]
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from conftest import candidate
 
 from workbench.candidate import Verdict
 from workbench.judge import sandbox, watchdog
+from workbench.judge.judge import Judge
 
 RIGHT = "def scale(x):\n    return x * 2 + 1\n"
 
@@ -359,3 +360,24 @@ def test_what_is_no_module_does_not_build(host_judge):
     ):
         found = judged(host_judge, source)
         assert found.verdict is Verdict.DOES_NOT_BUILD and words in found.reason, found
+
+
+def test_without_a_sandbox_it_is_said_and_orphans_are_still_killed(scale_task):
+    source = """
+        import os, time
+        def scale(x):
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    time.sleep(500)
+                os._exit(0)
+            os._exit(3)
+    """
+    judge = Judge(scale_task, device="host", tier=sandbox.Tier("not sandboxed"))
+    try:
+        found = judged(judge, source)
+        assert found.verdict is Verdict.CRASHED and found.environment.sandbox == "not sandboxed", found
+        zygotes = [zygote._process.pid for zygote in judge._pool._nursery._zygotes.values()]
+    finally:
+        judge.close()
+    assert not any(len(watchdog.tree(pid)) > 1 or _command(pid) for pid in zygotes)
