@@ -94,6 +94,9 @@ def _mend_language() -> None:
             before[id(member)] = (module, name)
     visible: Any = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
     interpreter._patch_lang(visible)
+    # Scalars are arrays of one element, which not every numpy turns into a number.
+    tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(-1)[0])
+    tl.tensor.__bool__ = lambda self: bool(self.handle.data.reshape(-1)[0]) if self.handle.data.size == 1 else True
     _patch_libdevice()
     tl.dot_scaled = tl.core.dot_scaled = _unsupported("dot_scaled")
     # Names that a candidate imported by ``from triton.language import load`` are the unpatched ones: see `_bind`.

@@ -80,11 +80,11 @@ def check(task):
 def test_a_row_wise_op():
     task = task_of(softmax, torch.randn(4096, 8192))
     found = check(task)
-    odd, aligned, long = (item.inputs[0].shape for item in found)
+    odd, aligned, long, *_ = (item.inputs[0].shape for item in found)
     assert odd[0] > 1 and odd[1] % 2 == 1 and 128 < odd[1] < 8192
     assert aligned[0] & (aligned[0] - 1) == 0 and aligned[1] & (aligned[1] - 1) == 0 and aligned[1] >= 128
     assert long[1] > 4096 and long[0] <= 15
-    assert [item.name.rsplit(" ", 1)[0] for item in found] == ["odd sizes", "aligned sizes", "a long axis"]
+    assert [item.name.rsplit(" ", 1)[0] for item in found] == ["odd sizes", "aligned sizes", "a long axis", "small sizes"]
     assert all(math.prod(shape) <= 1 << 16 for shape in (odd, aligned, long))
 
 
@@ -186,4 +186,4 @@ def test_a_huge_op_needs_no_huge_memory():
     specs = (InputSpec("x", (112, 64, 512, 512), "float32", (64 * 512 * 512, 512 * 512, 512, 1), Values("uniform")),)
     text = "import torch\ndef f(x):\n    return x / torch.sqrt(torch.mean(x ** 2, dim=1, keepdim=True) + 1e-5)\n"
     found = shapes(Task("rms", text, "f", specs, (), Work(1, 1)))
-    assert len(found) == 3 and all(x[2] == x[3] for (x,) in found)
+    assert len(found) >= 3 and all(x[2] == x[3] for (x,) in found)
