@@ -21,6 +21,7 @@ from workbench.notebook.api import open as open_run
 from workbench.notebook.completion import Completer
 from workbench.notebook.display import show
 from workbench.notebook.session import SESSION, open_store
+from workbench.notebook.warming import WarmUp
 
 VERBS = {
     "status": "the run as it stands",
@@ -250,6 +251,7 @@ def load_ipython_extension(shell: Any) -> None:
     accept_options = [name for action in _ACCEPT._actions for name in action.option_strings]
     shell._workbench_completer = Completer(tuple(VERBS), TAKES_ID, tuple(options), tuple(accept_options))
     shell.Completer.custom_matchers.append(shell._workbench_completer.matcher)
+    shell._workbench_warm_up = WarmUp(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -258,6 +260,7 @@ def unload_ipython_extension(shell: Any) -> None:
     if completer is None:
         return
     shell.Completer.custom_matchers.remove(completer.matcher)
+    shell._workbench_warm_up.close()
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("evolve_kernel", None)
     shell._workbench_completer = None
