@@ -108,7 +108,7 @@ class Zygote:
             OSError: the zygote is gone.
         """
         with self._lock:
-            fork = Fork(self, next(self._numbers))
+            fork = Fork(self, next(self._numbers), closed_in=bool(order["sandboxed"]))
             self._forks[fork.number] = fork
         socket.send_fds(self._line, [json.dumps({**order, "number": fork.number}).encode()], files)
         return fork
@@ -146,8 +146,9 @@ class Zygote:
 class Fork:
     """A worker that a zygote forks. Its keeper's process id is known once the fork has happened."""
 
-    def __init__(self, zygote: Zygote, number: int) -> None:
+    def __init__(self, zygote: Zygote, number: int, *, closed_in: bool) -> None:
         self.number = number
+        self._closed_in = closed_in
         self.status: int | None = None
         self._zygote = zygote
         self._pid: int | None = None
@@ -186,12 +187,13 @@ class Fork:
         self._doomed = True
         if self._handle is None:
             return
-        family = watchdog.tree(self._pid) if self._pid is not None else []
+        if not self._closed_in and self._pid is not None:
+            # The keeper stays until it has buried what the worker left; were it killed first, that would escape.
+            for pid in watchdog.tree(self._pid)[1:]:
+                _kill(pid)
+            return
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-        for pid in family:
-            if pid != self._pid:
-                _kill(pid)
 
     def _close_handle(self, status: int) -> None:
         if self.status is None:

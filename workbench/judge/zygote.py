@@ -21,7 +21,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.judge import boot
+from workbench.judge import boot, watchdog
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 14, 1 << 18
@@ -73,6 +73,8 @@ def _keep(control: socket.socket, order: dict[str, Any], files: list[int]) -> No
         for file in files:
             os.close(file)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not order["sandboxed"]:
+            _bury_orphans()
         control.send(json.dumps({"worker": number, "status": status if status >= 0 else 128 - status}).encode())
     finally:
         os._exit(status & 0xFF)
@@ -116,6 +118,18 @@ def _work(order: dict[str, Any], files: list[int]) -> None:
     from workbench.judge import worker
 
     worker.main(order | {"line": line, "shared": shared})
+
+
+def _bury_orphans() -> None:
+    """Kills what the worker left behind. Orphans have become the keeper's children, since it is their subreaper."""
+    for _ in range(1000):
+        for pid in watchdog.tree(os.getpid())[1:]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
 
 
 def _reap_until(worker: int) -> int:
