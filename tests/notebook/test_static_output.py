@@ -148,3 +148,11 @@ def test_views_read_well_as_text_and_as_html(run):
     assert re.search(r"^-.*tl\.exp\(", changed, re.MULTILINE)
     assert re.search(r"^\+.*tl\.exp2\(", changed, re.MULTILINE)
     assert repr(views.diff(run, "k1")).startswith("reference → k1.1")
+
+
+def test_beside_a_board_the_record_is_folded_behind_its_outcome(run):
+    bundle = LiveDisplay(run, lambda bundle: None).bundle()
+    assert bundle["text/html"].startswith(
+        "<details><summary>Record of softmax: best k1, right, 12.3 µs modelled; ended; 3 variants</summary>"
+    )
+    assert mimebundle(Summary.of(run.events(0)))["text/html"].startswith("<section>")

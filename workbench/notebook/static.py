@@ -90,13 +90,17 @@ def render(evolution: Any) -> tuple[str, str]:
     return render_html(summary), render_text(summary)
 
 
-def mimebundle(summary: Summary) -> dict[str, str]:
+def mimebundle(summary: Summary, *, folded: bool = False) -> dict[str, str]:
     """Both forms, keyed by mime type, as displays take them."""
-    return {"text/html": render_html(summary), "text/plain": render_text(summary)}
+    return {"text/html": render_html(summary, folded=folded), "text/plain": render_text(summary)}
 
 
-def render_html(summary: Summary) -> str:
-    """One section: heading, facts, table of variants, best code, and how to open the run again."""
+def render_html(summary: Summary, *, folded: bool = False) -> str:
+    """One section: heading, facts, table of variants, best code, and how to open the run again.
+
+    Args:
+        folded: behind one line with the outcome, to stand beside a board that shows the same.
+    """
     if summary.task is None:
         return "<p>This run has no events yet.</p>"
     facts = "".join(f"<li>{_escape(name)}: {_escape(value)}</li>" for name, value in _facts(summary))
@@ -113,7 +117,8 @@ def render_html(summary: Summary) -> str:
         parts.append(f"<details><summary>{label}</summary><pre>{_escape(_plain_source(candidate, evaluation))}</pre></details>")
     parts += [f"<p>{_escape(line)}</p>" for line in (*summary.notes[-3:], *summary.accepted)]
     parts.append(f"<p>Open it again: <code>workbench.open(&quot;{_escape(summary.run)}&quot;)</code></p>")
-    return f"<section>{''.join(parts)}</section>"
+    section = f"<section>{''.join(parts)}</section>"
+    return f"<details><summary>{_escape(_headline(summary))}</summary>{section}</details>" if folded else section
 
 
 def render_text(summary: Summary) -> str:
@@ -171,7 +176,7 @@ class LiveDisplay:
     def bundle(self) -> dict[str, str]:
         """The run as it stands now."""
         with self._lock:
-            return mimebundle(self._summary)
+            return mimebundle(self._summary, folded=True)
 
     def flush(self) -> None:
         """Shows the run as it stands, now."""
@@ -180,7 +185,7 @@ class LiveDisplay:
                 self._timer.cancel()
                 self._timer = None
             self._shown_at = time.monotonic()
-            bundle = mimebundle(self._summary)
+            bundle = mimebundle(self._summary, folded=True)
         self._publish(bundle)
 
     def close(self) -> None:
@@ -237,6 +242,14 @@ def _title(summary: Summary) -> str:
         f"{spec.name} {'×'.join(map(str, spec.shape)) or 'scalar'} {spec.dtype}" for spec in summary.task.inputs if spec.is_tensor
     )
     return f"{summary.task.name} ({shapes}) for {summary.task.target}"
+
+
+def _headline(summary: Summary) -> str:
+    """The outcome in one line."""
+    assert summary.task is not None
+    best = _best(summary)
+    found = f"best {best[0].id}, {_verdict(best[1].verdict)}, {time_text(best[1])}" if best is not None else "no right variant yet"
+    return f"Record of {summary.task.name}: {found}; {summary.state}; {len(summary.candidates)} variants"
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
