@@ -78,6 +78,8 @@ def _mend_builder() -> None:
     interpreter.TensorHandle.__post_init__ = lambda self: None
     interpreter.ReduceOps.generic_reduce = mended.reduce_generic
     interpreter.ScanOps.generic_scan = mended.scan_generic
+    interpreter.ScanOps.cumsum = mended.cumulate(np.add)
+    interpreter.ScanOps.cumprod = mended.cumulate(np.multiply)
     for operation in (interpreter.ReduceOps, interpreter.ScanOps):
         operation.apply = mended.widen_soft(operation.apply)
     # The check for overflow of integers is a debugging aid of its own, and doubles the cost of every addition.

@@ -213,6 +213,21 @@ def scans_in_order_and_backwards():
 
 
 @triton.jit
+def long_scan(x, o, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(o + i, tl.cumsum(tl.load(x + i), 0))
+
+
+@check
+def long_sums_are_as_exact_as_a_gpus():
+    x = torch.rand(8192, generator=torch.Generator().manual_seed(0))
+    o = torch.empty(8192)
+    long_scan[(1,)](x, o, N=8192)
+    exact = x.double().cumsum(0)
+    assert ((o - exact).abs() / exact).max() < 8 * 1.2e-7, ((o - exact).abs() / exact).max()
+
+
+@triton.jit
 def atomics(x, total, most, least, swapped, N: tl.constexpr):
     i = tl.arange(0, N)
     v = tl.load(x + i)
