@@ -114,7 +114,7 @@ class Judge:
 
         reference = self._load_reference()
         notes = []
-        if probe is not None and (fault := disagreement(reference, self.task, probe)):
+        if probe is not None and (fault := disagreement(self.task, probe, self.place)):
             raise CaptureError(f"the captured reference does not compute what the cell does: {fault}")
         if self.tier.mend:
             notes.append(f"candidates are {self.tier.name}: {self.tier.mend}")

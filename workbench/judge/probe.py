@@ -6,16 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.capture.references import Reference
+import torch
+
+from workbench.capture.references import load_reference
 from workbench.inputs import make_inputs
 from workbench.task import Task
 
 _TOLERANCE = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 5e-2}
 
 
-def disagreement(reference: Reference, task: Task, probe: Mapping[str, Any]) -> str:
-    """What differs between the rebuilt reference and the live op at the probe's seed; empty if nothing does."""
-    outputs = reference(*make_inputs(task.inputs, int(probe["seed"])))
+def disagreement(task: Task, probe: Mapping[str, Any], place: str) -> str:
+    """What differs between the rebuilt reference and the live op at the probe's seed; empty if nothing does.
+
+    The probe's inputs are drawn on the CPU, and a model is constructed from the probe's own seed, as `capture.probe` did.
+    """
+    reference = load_reference(task, device=place, seed=probe.get("model_seed"))
+    drawn = make_inputs(task.inputs, int(probe["seed"]))
+    outputs = reference(*(item.to(place) if isinstance(item, torch.Tensor) else item for item in drawn))
     live: Sequence[Mapping[str, Any]] = probe["outputs"]
     if len(outputs) != len(live):
         return f"it returns {len(outputs)} tensors, the cell returns {len(live)}"
