@@ -352,7 +352,6 @@ export interface Point {
   candidate: string;
   verdict: Verdict;
   time_us: number | null;
-  island: string;
   modelled: boolean;
 }
 

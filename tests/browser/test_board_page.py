@@ -39,7 +39,8 @@ def sent(page, kind):
 
 
 def rows(page):
-    """Ids of the rows in sight, from top to bottom."""
+    """Ids of the rows in sight, from top to bottom, once the frame is drawn that a click asked for."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return page.evaluate("""[...document.querySelectorAll('.kw-tbody .kw-tr:not([hidden])')]
         .sort((a, b) => Number(a.getAttribute('aria-rowindex')) - Number(b.getAttribute('aria-rowindex'))).map((row) => row.dataset.id)""")
 

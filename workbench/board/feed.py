@@ -49,7 +49,6 @@ class Feed:
         begun = history.started(run)
         self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
         self._prepared = history.prepared(run)
-        self._islands = {summary["id"]: summary["island"] for summary in run.rows()}
         self._points: list[dict[str, Any]] = []
         self._seen: set[str] = set()
         for evaluation in history.evaluations(run):
@@ -128,10 +127,7 @@ class Feed:
         return points, lines, heard
 
     def _point(self, evaluation: Evaluation) -> dict[str, Any]:
-        name = evaluation.candidate
-        if name not in self._islands:
-            self._islands[name] = self._run.candidate(name).candidate.island
-        point = rows.point(len(self._points) + 1, evaluation, self._islands[name])
+        point = rows.point(len(self._points) + 1, evaluation)
         self._points.append(point)
         self._seen.add(evaluation.id)
         return point

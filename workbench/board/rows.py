@@ -58,12 +58,12 @@ def header(run: Run, prepared: Prepared | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def point(number: int, evaluation: Evaluation, island: str) -> dict[str, Any]:
+def point(number: int, evaluation: Evaluation) -> dict[str, Any]:
     """The chart's point of one evaluation; `number` counts them from 1."""
     timing = evaluation.timing
     return {
         "n": number, "evaluation": evaluation.id, "candidate": evaluation.candidate, "verdict": evaluation.verdict.value,
-        "time_us": timing.median_us if timing is not None else None, "island": island, "modelled": timing is not None and timing.modelled,
+        "time_us": timing.median_us if timing is not None else None, "modelled": timing is not None and timing.modelled,
     }  # fmt: skip
 
 

@@ -187,7 +187,7 @@ export class Chart {
     const hollow = new Map<number, string>();
     for (const point of this.store.points) {
       if (point.time_us === null || !shown(point)) continue;
-      const island = this.store.island(point.island);
+      const island = this.store.island(this.islandOf(point));
       const into = passes(point.verdict) ? filled : hollow;
       into.set(island, (into.get(island) ?? "") + mark(island, x(point.n), y.at(point.time_us), radius));
     }
@@ -205,6 +205,10 @@ export class Chart {
     return s("path", { class: "kw-chosen", d });
   }
 
+  private islandOf(point: Point): string {
+    return this.store.row(point.candidate)?.island ?? "";
+  }
+
   private place(point: Point): [number, number] {
     const { x, y } = this.frame!;
     return [x(point.n), point.time_us !== null && shown(point) ? y.at(point.time_us) : STRIP];
@@ -212,7 +216,7 @@ export class Chart {
 
   private drawLegend(): void {
     const islands = this.store.header?.islands ?? [];
-    const used = new Set(this.store.points.map((point) => point.island));
+    const used = new Set(this.store.points.map((point) => this.islandOf(point)));
     put(
       this.legend,
       ...islands.map((island, index) => used.has(island.name) && h("span", { title: island.aim || WORDS.island }, glyph(index), ` ${island.name}`)),
@@ -282,7 +286,7 @@ export class Chart {
       h("b", {}, point.evaluation),
       ` ${VERDICTS[point.verdict].word}${when}`,
       h("br"),
-      `${point.island}${row?.plan ? `: ${row.plan.slice(0, 140)}` : ""}`,
+      `${this.islandOf(point)}${row?.plan ? `: ${row.plan.slice(0, 140)}` : ""}`,
     );
     if (speak) say(this.live, this.tip.textContent ?? "");
     const left = x > this.frame.width / 2;

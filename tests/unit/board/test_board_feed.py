@@ -97,7 +97,7 @@ def test_a_run_that_is_only_modelled_says_so_everywhere(recorded):
     head = rows.header(recorded, history.prepared(recorded))
     assert head["modelled"] and head["best"]["modelled"] and head["best"]["speedup"] is None
     assert all(row["speedup"] is None for row in rows.rows(recorded))
-    points = [rows.point(1, evaluation, "") for evaluation in history.evaluations(recorded)]
+    points = [rows.point(1, evaluation) for evaluation in history.evaluations(recorded)]
     assert all(point["modelled"] for point in points if point["time_us"] is not None)
 
 
