@@ -1,9 +1,9 @@
 """The clock that counts: it runs in the judge, and every call that it times has inputs that nobody could know before.
 
-For each call the judge rings twice. The first ring reveals the call's seed: the worker draws new inputs into the same memory and
-reports that it is ready. The second starts the call. The worker claims a time by its own events; the judge measures from ring to answer.
-If the claim is much shorter than that, less the lead (see `stopwatch`) and what a worker that does nothing takes, or shorter than physics allows, the time is not
-confirmed. The outputs of a few calls, chosen at random, are compared in full before the next ring.
+For each call the judge rings twice. The first ring reveals the call's seed: the worker draws new inputs into the same memory and reports
+that it is ready. The second starts the call. The worker claims a time by its own events; the judge measures from ring to answer. If the
+claim is much shorter than that, less the lead (see `stopwatch`) and what a worker that does nothing takes, or shorter than physics
+allows, the time is not confirmed. The outputs of a few calls, chosen at random, are compared in full before the next ring.
 
 Baselines go through the same rings in processes of their own that never saw a candidate.
 """

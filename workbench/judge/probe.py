@@ -10,6 +10,7 @@ import torch
 
 from workbench.capture.references import load_reference
 from workbench.inputs import make_inputs
+from workbench.records import decode
 from workbench.task import Task
 
 _TOLERANCE = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 5e-2}
@@ -30,13 +31,13 @@ def disagreement(task: Task, probe: Mapping[str, Any], place: str) -> str:
         dtype = str(output.dtype).removeprefix("torch.")
         if list(output.shape) != list(figures["shape"]) or dtype != figures["dtype"]:
             return f"output {number} is {dtype} {tuple(output.shape)}, the cell's is {figures['dtype']} {tuple(figures['shape'])}"
-        wide = output.double()
+        wide = output.detach().double()
         tolerance = _TOLERANCE.get(dtype, 0.0)
         magnitude = float(wide.abs().sum())
-        if not _close(float(wide.sum()), figures["sum"], tolerance * max(magnitude, 1e-30)):
-            return f"the sum of output {number} is {float(wide.sum()):.6g}, the cell's is {figures['sum']:.6g}"
-        if not _close(magnitude, figures["abs_sum"], tolerance * max(magnitude, 1e-30)):
-            return f"the absolute sum of output {number} is {magnitude:.6g}, the cell's is {figures['abs_sum']:.6g}"
+        if not _close(float(wide.sum()), decode(float, figures["sum"]), tolerance * max(magnitude, 1e-30)):
+            return f"the sum of output {number} is {float(wide.sum()):.6g}, the cell's is {decode(float, figures['sum']):.6g}"
+        if not _close(magnitude, decode(float, figures["abs_sum"]), tolerance * max(magnitude, 1e-30)):
+            return f"the absolute sum of output {number} is {magnitude:.6g}, the cell's is {decode(float, figures['abs_sum']):.6g}"
     return ""
 
 
