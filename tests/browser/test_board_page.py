@@ -186,7 +186,7 @@ def test_sorting_filtering_and_lineage(shown, modelled):
     assert set(rows(shown)) <= {row["id"] for row in every if row["island"] == "wild"}
     shown.get_by_label("Filter by island").select_option("")
     shown.get_by_label("Find in id").fill("no such thing")
-    assert "clear the search" in shown.locator(".kw-panel-table .kw-empty").inner_text()
+    shown.wait_for_selector(".kw-panel-table .kw-empty >> text=clear the search")
     shown.get_by_label("Find in id").fill("")
     shown.get_by_role("button", name="Lineage").click()
     parents = {row["id"]: row["parents"] for row in every}
