@@ -116,7 +116,7 @@ def compile_launch(
     except CompilationError as error:
         raise _front_end_error(error, kernel) from None
     except Exception as error:
-        raise BuildError(_one_line(str(error)) or type(error).__name__) from None
+        raise BuildError(_assembler_says(str(error)) or _one_line(str(error)) or type(error).__name__) from None
     return _describe(kernel.__name__, compiled, target, tuple(int(size) for size in grid))
 
 
@@ -299,6 +299,13 @@ def _absolute_line(error: CompilationError, kernel: Any) -> int | None:
         return None
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     return next((number + relative - 1 for number, line in enumerate(lines, 1) if line.strip() == head), None)
+
+
+def _assembler_says(text: str) -> str:
+    """The first complaint of ptxas, without the temporary files and the command line that it comes with."""
+    _, _, told = text.partition("stderr:")
+    match = re.search(r"(?:fatal|error)\s*:\s*([^\n;]+)", told)
+    return f"ptxas: {match[1].strip()}" if match else ""
 
 
 def _one_line(text: str) -> str:

@@ -120,12 +120,18 @@ def timeout(evaluation: Evaluation, task: Task) -> Finding:
     )
 
 
+_STABLE = "Subtract the row's maximum before exponentials, give masked loads other=-inf for maxima, and accumulate in float32."
+_NEUTRAL = "give masked loads an other= that is neutral for the reduction: 0 for sums, -inf for maxima"
+
+
 def mismatch(evaluation: Evaluation, task: Task) -> Finding:
     """An element, shape or dtype differs; the pattern of the mismatches tells which mistake it is."""
     witness = evaluation.witness
     pattern = witness.pattern if witness is not None else ""
     text = f"{evaluation.reason} {pattern}"
     evidence = (*_seen(witness), *((f"{evaluation.matched:.1%} of the elements match",) if evaluation.matched is not None else ()))
+    if "NaN" in pattern and witness is not None and "values ×" in witness.input_set:
+        return "mismatch", "Large inputs overflow.", _STABLE, evidence
     reduced = any(op in task.graph.ops() for op in ("sum", "mean", "softmax", "_softmax", "amax", "logsumexp", "var", "norm", "cumsum"))
     table = (
         (r"past the end|before the start|outside of a tensor|written outside|missing mask", "A kernel leaves a tensor.",
@@ -143,6 +149,11 @@ def mismatch(evaluation: Evaluation, task: Task) -> Finding:
          "Cover the last, partial tile: round the number of programs or iterations up (triton.cdiv), mask it, and give masked loads "
          "an other= "
          + ("that is neutral for the reduction (0 for sums, -inf for maxima)." if reduced else "value.")),
+        (r"systematic error", "Every element leans to the same side: something is rounded too early.",
+         "Keep sums and intermediate results in float32, and convert once, when storing."),
+        (r"scaled by [\d.e+-]+, scattered", "Rows are scaled, each by its own factor.",
+         f"Check what masked lanes add to the row's sum or maximum ({_NEUTRAL}), and that each element is counted once." if reduced else
+         "Check the factor that rows are scaled with: it must come from the same row, and from all of it."),
         (r"scaled by|scaled", "The result is off by a constant factor.",
          "Check the divisor and the constants: divide by the real size, not by the block size, and count each element once."),
         (r"shifted by", "The result is off by a constant.", "Check what masked lanes contribute to a sum, and added constants such "
@@ -150,7 +161,7 @@ def mismatch(evaluation: Evaluation, task: Task) -> Finding:
         (r"zeros|one constant", "The output is constant where it should not be.",
          "Check that the result is stored under the mask that it was computed with, to the right pointer, and after the loop."),
         (r"NaN or infinity", "NaN or infinity appears where the truth is finite.",
-         "Subtract the row's maximum before exponentials, give masked loads other=-inf for maxima, and accumulate in float32."),
+         _STABLE),
         (r"every \d+th|only index|only the|the first |\d+ to \d+ of", "Only part of an axis is wrong.",
          "Recompute the offsets of this axis by hand for the index of the witness: a stride, a program id or a loop's start is off."),
         (r"one element", "A single element is wrong.",
@@ -162,6 +173,12 @@ def mismatch(evaluation: Evaluation, task: Task) -> Finding:
     for expression, summary, directive in table:
         if re.search(expression, text):
             return "mismatch", summary, directive, evidence
+    if evaluation.matched is not None and evaluation.matched > 0.5:
+        directive = (
+            "Recompute the element of the witness by hand: a term is missing, counted twice, or rounded too early, so that only elements "
+            "with tight bounds show it."
+        )
+        return "mismatch", "Some elements are off, without a pattern in their places.", directive, evidence
     return (
         "mismatch",
         "Its result differs from the reference's everywhere.",

@@ -68,9 +68,9 @@ class Pretend(TorchFunctionMode):  # type: ignore[misc]
         # A property's getter is wrapped anew at each look-up, so it is equal, never identical.
         if func == _DEVICE:
             real = func(*args)
-            return torch.device("cuda", 0) if real.type == "cpu" and _asked_by_candidate() else real
+            return torch.device("cuda", 0) if real.type == "cpu" and _asked_by_candidate(func) else real
         if func == _IS_CUDA:
-            return _asked_by_candidate() or func(*args)
+            return _asked_by_candidate(func) or func(*args)
         if func == _CUDA:
             return args[0]
         if any(_is_cuda(value) for value in args) or any(_is_cuda(value) for value in kwargs.values()):
@@ -97,9 +97,12 @@ def _fill_with_poison(tensor: torch.Tensor) -> None:
             tensor.fill_(torch.iinfo(tensor.dtype).max)
 
 
-def _asked_by_candidate() -> bool:
+def _asked_by_candidate(func: Any) -> bool:
     """Whether the code two frames up (the one that touched the tensor) is the candidate's."""
-    space = sys._getframe(2).f_globals
+    frame = sys._getframe(2)
+    while frame.f_code.co_name == "__torch_function__" and frame.f_locals.get("func") == func and frame.f_back is not None:
+        frame = frame.f_back  # another mode, that was entered later, passes the question on
+    space = frame.f_globals
     name: str = space.get("__name__", "")
     if name == "__main__" and space.get("__spec__") is not None:  # python -m workbench…
         name = space["__spec__"].name

@@ -42,6 +42,11 @@ def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, HO
     tl.store(c + m[:, None] * BN + n[None, :], acc)
 
 @triton.jit
+def assembly(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.inline_asm_elementwise("nonsense $0, $1;", "=r,r", [tl.load(x + i)], dtype=tl.float32, is_pure=True, pack=1))
+
+@triton.jit
 def helper(v):
     return v + tl.zeros((3,), tl.float32)
 
@@ -145,6 +150,12 @@ def test_an_error_in_a_helper_has_the_helpers_line(kernels):
         built(kernels.wrong)
     line = SOURCE.splitlines().index("    return v + tl.zeros((3,), tl.float32)") + 1
     assert caught.value.line == line and "power of 2" in caught.value.message and "\n" not in caught.value.message
+
+
+def test_what_the_assembler_says_is_short(kernels):
+    with pytest.raises(BuildError) as caught:
+        built(kernels.assembly, BLOCK=64)
+    assert caught.value.message.startswith("ptxas: ") and "/" not in caught.value.message and caught.value.line is None
 
 
 def test_too_much_shared_memory_is_found_before_the_slow_stages(kernels):

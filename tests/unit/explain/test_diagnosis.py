@@ -86,7 +86,8 @@ def test_failures(verdict, reason, kind, says):
         ("scattered, 3.0% of the elements", "race"),
         ("outside of a tensor", "mask that is missing"),
         ("input changed", "of its own"),
-        ("", "Recompute one output element by hand"),
+        ("scaled by 0.6292, scattered, 39.1% of the elements", "each element is counted once"),
+        ("55 of 259 indices of dim 1 (70 elements)", "tight bounds"),
     ],
 )
 def test_the_pattern_of_a_mismatch_names_the_mistake(pattern, says):
@@ -100,6 +101,15 @@ def test_a_reduction_is_told_what_is_neutral():
     witness = Witness(7, "s", pattern="the last 28 of 131 in dim 1 (a tail or tile that is not covered)")
     assert "-inf for maxima" in diagnose(failed(Verdict.WRONG, witness=witness), SOFTMAX, FLOOR).directive
     assert "-inf for maxima" not in diagnose(failed(Verdict.WRONG, witness=witness), MATMUL, FLOOR).directive
+
+
+def test_what_the_set_and_the_share_say():
+    nan = Witness(7, "odd sizes 131×259, values ×64", pattern="NaN (never written, or read from beside a tensor), scattered")
+    assert "maximum before exponentials" in diagnose(failed(Verdict.WRONG, witness=nan), SOFTMAX, FLOOR).directive
+    nowhere = Witness(7, "odd sizes 131×259", pattern="")
+    assert "Recompute one output element" in diagnose(failed(Verdict.WRONG, witness=nowhere, matched=0.0), SOFTMAX, FLOOR).directive
+    leaning = diagnose(failed(Verdict.WRONG, "a systematic error: all elements lean to one side", matched=1.0), SOFTMAX, FLOOR)
+    assert "float32" in leaning.directive
 
 
 def test_a_shape_and_a_dtype():

@@ -489,6 +489,21 @@ def unwritten_elements_are_nan():
     assert made[2].device.type == "cuda" and made[2].numpy().shape == (2,)  # to the candidate's eyes it is on the GPU
 
 
+@check
+def the_device_is_pretended_below_other_modes():
+    import tempfile
+    from pathlib import Path
+
+    from workbench.build.tune import load_candidate
+    from workbench.judge.arena import Arena, PoisonedEmpty
+
+    source = "def f(x):\n    return x.is_cuda, x.device.type, x.new_empty(2).device.type\n"
+    ask = load_candidate(source, "f", {}, directory=Path(tempfile.mkdtemp()), name="asking")
+    assert ask(rand(2)) == (True, "cuda", "cuda")
+    with PoisonedEmpty(Arena("nan")):
+        assert ask(rand(2)) == (True, "cuda", "cuda")
+
+
 @triton.jit
 def random_numbers(o, N: tl.constexpr):
     i = tl.arange(0, N)
