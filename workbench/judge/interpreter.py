@@ -2,7 +2,7 @@
 
 `mend` is called once in a worker whose environment has ``TRITON_INTERPRET=1``, before the candidate is loaded; it can't be undone. After it
 
-- kernels mean on numpy what they mean on the GPU (`_mended`, `rewrite`, `numerics`, `libdevice`),
+- kernels mean on numpy what they mean on the GPU (`_mended`, `_reductions`, `rewrite`, `numerics`, `libdevice`),
 - every access is checked against the tensors that the launch was given (`memory`): `OutOfBoundsError`,
 - ``@triton.autotune`` takes its first configuration, and honest launchers find the GPU that they ask for (`pretend`),
 - what can't be interpreted raises `InterpreterUnsupported`.
@@ -26,7 +26,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from workbench.judge import _mended as mended
-from workbench.judge import rewrite
+from workbench.judge import _reductions, rewrite
 from workbench.judge._mended import Now
 from workbench.judge._quicker import quicken
 from workbench.judge.memory import Memory
@@ -76,12 +76,12 @@ def _mend_builder() -> None:
         handle.materialize_pointers = mended.keep_base_origin(handle.materialize_pointers)
     interpreter.TensorHandle.origin = None
     interpreter.TensorHandle.__post_init__ = lambda self: None
-    interpreter.ReduceOps.generic_reduce = mended.reduce_generic
-    interpreter.ScanOps.generic_scan = mended.scan_generic
-    interpreter.ScanOps.cumsum = mended.cumulate(np.add)
-    interpreter.ScanOps.cumprod = mended.cumulate(np.multiply)
+    interpreter.ReduceOps.generic_reduce = _reductions.reduce_generic
+    interpreter.ScanOps.generic_scan = _reductions.scan_generic
+    interpreter.ScanOps.cumsum = _reductions.cumulate(np.add)
+    interpreter.ScanOps.cumprod = _reductions.cumulate(np.multiply)
     for operation in (interpreter.ReduceOps, interpreter.ScanOps):
-        operation.apply = mended.widen_soft(operation.apply)
+        operation.apply = _reductions.widen_soft(operation.apply)
     # The check for overflow of integers is a debugging aid of its own, and doubles the cost of every addition.
     options = interpreter.InterpreterOptions(sanitize_overflow=False)
     for semantic in (interpreter.interpreter_semantic,):
