@@ -113,7 +113,8 @@ def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[
     code = seccomp.program() if tier.sandboxed and can_fork(tier) else None
     return {
         "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(), "directory": inside,
-        "package": str(PACKAGE.parent), "scratch_bytes": SCRATCH_BYTES, "seccomp": code.hex() if code else None,
+        "package": str(PACKAGE.parent), "readable": [str(path) for path in _in_scratch()],
+        "scratch_bytes": SCRATCH_BYTES, "seccomp": code.hex() if code else None,
         "environment": {} if tier.sandboxed or trusted else _places(str(directory)),
     }  # fmt: skip
 
@@ -217,6 +218,12 @@ def _readable() -> tuple[Path, ...]:
             places.add(Path(entry))
     places |= {Path(place).resolve() for place in places}
     return tuple(sorted((place for place in places if place.exists() and place != Path("/")), key=lambda place: len(place.parts)))
+
+
+def _in_scratch() -> list[Path]:
+    """What of it lies where a worker gets fresh scratch space, outermost places only: an environment under /tmp, say."""
+    inside = [path for path in _readable() if {Path("/tmp"), Path("/dev/shm")} & set(path.parents)]
+    return [path for path in inside if not set(inside) & set(path.parents)]
 
 
 def _environment() -> dict[str, str]:

@@ -19,12 +19,13 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from workbench.judge import boot, watchdog
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
-_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 14, 1 << 18
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 1 << 5, 1 << 12, 1 << 14, 1 << 18
 _PR_SET_CHILD_SUBREAPER = 36
 _ORDER_BYTES = 1 << 16
 
@@ -145,9 +146,16 @@ def _mount(libc: Any, order: dict[str, Any]) -> None:
     flags = _MS_NOSUID | _MS_NODEV
     _check(libc.mount(b"proc", b"/proc", b"proc", flags, None))
     size = order["scratch_bytes"]
+    # What lies under the new mounts and is still needed is held open, and bound again on top of them.
+    kept = [(place, os.open(place, os.O_PATH | os.O_CLOEXEC)) for place in order["readable"]]
     for place, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (order["directory"], "0700")):
         owner = f",uid={order['user']},gid={order['user']}" if mode == "0700" else ""
         _check(libc.mount(b"tmpfs", place.encode(), b"tmpfs", flags, f"size={size},mode={mode}{owner}".encode()))
+    for place, file in kept:
+        Path(place).mkdir(mode=0o755, parents=True)
+        _check(libc.mount(f"/proc/self/fd/{file}".encode(), place.encode(), None, _MS_BIND | _MS_REC, None))
+        _check(libc.mount(None, place.encode(), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags, None))
+        os.close(file)
 
 
 def _check(result: int) -> None:
