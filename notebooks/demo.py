@@ -33,8 +33,9 @@ def run_lesson(lesson: Path, folder: Path) -> None:
             print(f"[{time.monotonic() - started:5.1f} s] {first[:100]}", flush=True)
 
     client = NotebookClient(
-        notebook, timeout=280, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, on_cell_start=announce
-    )
+        notebook, timeout=280, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, on_cell_start=announce,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+    )  # fmt: skip
     client.execute()
 
 
