@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.commands import evolve as evolving
+from workbench.commands import prompt as prompting
+from workbench.commands.evolve import in_us
 from workbench.errors import MisuseError, WorkbenchError
 
 PROGRAM = "python -m workbench"
@@ -42,16 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     evolve = commands.add_parser("evolve", help="search for a fast kernel for the op in a file")
-    evolve.set_defaults(command=_evolve)
-    evolve.add_argument("reference", metavar="REF.py", help="a KernelBench file, or one function and get_inputs()")
-    evolve.add_argument("--steps", type=int, default=12, metavar="N", help="evaluations at most (default %(default)s)")
-    evolve.add_argument("--seconds", type=float, metavar="S", help="wall time at most")
-    evolve.add_argument("--target", help="what to compile for, such as cuda:90 or hip:gfx942 (default: the GPU here, else cuda:90)")
-    evolve.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="where candidates run")
-    evolve.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default %(default)s)")
-    evolve.add_argument("--no-store", action="store_true", help="keep nothing (a bare GPU node has no SQLAlchemy)")
-    evolve.add_argument("--out", type=Path, metavar="DIR", help="write the best kernel and the run's summary there")
-    evolve.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    evolve.set_defaults(command=evolving.evolve)
+    evolving.add_options(evolve)
+
+    prompt = commands.add_parser("prompt", help="print the prompt of a stored step, with its tokens")
+    prompt.set_defaults(command=prompting.prompt)
+    prompting.add_options(prompt)
 
     judge = commands.add_parser("judge", help="judge one candidate against a reference")
     judge.set_defaults(command=_judge)
@@ -95,76 +94,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _evolve(options: argparse.Namespace) -> int:
-    from workbench import evolution
-    from workbench.brief import Budget
-    from workbench.capture import capture_file
-
-    captured = capture_file(options.reference, target=options.target)
-    store = None
-    if not options.no_store:
-        from workbench.store import open_default
-
-        store = open_default(Path.cwd())
-    run = evolution.start(
-        captured,
-        budget=Budget(evaluations=options.steps, seconds=options.seconds),
-        store=store,
-        seed=options.seed,
-        device=options.device,
-        auto=True,
-    )
-    run.subscribe(_progress(captured.task))
-    try:
-        run.wait()
-    finally:
-        run.close()
-    summary = run.summary()
-    if options.out:
-        _write_result(options.out, run, summary)
-    if options.json:
-        print(json.dumps(summary))
-    best = run.best
-    return 0 if best is not None and best.evaluation.verdict.passes else 1
-
-
-def _progress(task: Any) -> Callable[[Any], None]:
-    from workbench import events
-
-    def show(stamped: events.Stamped) -> None:
-        match stamped.event:
-            case events.Prepared(floor_us=floor, baselines=baselines, device=device):
-                _tell(f"{task.name} on {device}: floor {floor:.1f} µs" + "".join(f", {base.name} {_us(base.timing)}" for base in baselines))
-            case events.Evaluated(evaluation=one):
-                tune = " ".join(f"{name}={value}" for name, value in one.parameters.items())
-                _tell(f"  {one.id:<7} {one.verdict.value:<16} {_us(one.timing):>22}  {tune or one.reason}")
-            case events.Noted(message=message):
-                _tell(f"  {message}")
-            case events.Ended(reason=reason, best=best):
-                _tell(f"ended: {reason}; best {best or 'none'}")
-
-    return show
-
-
-def _us(timing: Any) -> str:
-    if timing is None:
-        return "–"
-    return f"{timing.median_us:.1f} µs" + (" modelled" if timing.modelled else "")
-
-
-def _write_result(folder: Path, run: Any, summary: dict[str, Any]) -> None:
-    from workbench.build.tune import choose
-
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").write_text(json.dumps(summary, indent=1))
-    if run.best is not None:
-        (folder / "best.py").write_text(choose(run.best.candidate.source, run.best.evaluation.parameters))
-
-
 def _judge(options: argparse.Namespace) -> int:
     from workbench.candidate import Candidate, Verdict
     from workbench.capture import capture_file
@@ -198,7 +127,7 @@ def _judge(options: argparse.Namespace) -> int:
         }
         print(json.dumps(result))
     else:
-        print(f"{evaluation.verdict.value}: {evaluation.reason or _us(evaluation.timing)}  (judged by {evaluation.judged_by})")
+        print(f"{evaluation.verdict.value}: {evaluation.reason or in_us(evaluation.timing)}  (judged by {evaluation.judged_by})")
         if evaluation.witness:
             print(f"  witness: {evaluation.witness}")
     return 0 if evaluation.verdict in (Verdict.RIGHT, Verdict.LOWER_PRECISION) else 1
@@ -226,7 +155,7 @@ def _verify(options: argparse.Namespace) -> int:
     if not options.file.exists():
         raise MisuseError(f"{options.file}: no such file: give the path of an accepted kernel")
     evaluation = verify(options.file)
-    print(dumps(evaluation) if options.json else f"{evaluation.verdict.value}: {evaluation.reason or _us(evaluation.timing)}")
+    print(dumps(evaluation) if options.json else f"{evaluation.verdict.value}: {evaluation.reason or in_us(evaluation.timing)}")
     return 0 if evaluation.verdict.passes else 1
 
 

@@ -19,8 +19,10 @@ from workbench.evolution.loop import evolve
 from workbench.evolution.proposing import AnyProposer
 from workbench.evolution.recorder import AnyStore, Recorder, Subscriber
 from workbench.evolution.run import Run
+from workbench.evolution.stream import Stream
+from workbench.evolution.summary import summarise
 from workbench.evolution.view import Detail
-from workbench.records import encode
+from workbench.store import KeptCall
 from workbench.task import Task
 
 Build = Callable[["Evolution"], Run]
@@ -45,6 +47,7 @@ class Evolution:
         id: of the run, what `workbench.open` takes.
         task: what is being made fast.
         proposers: who writes candidates.
+        stream: what models write while they write it: ``stream.listen(callback)`` and ``stream.open()``. It is not stored.
     """
 
     def __init__(self, recorder: Recorder, build: Build, proposers: Sequence[AnyProposer] = ()) -> None:
@@ -55,6 +58,7 @@ class Evolution:
         self.task: Task = started.task
         self.cell = started.cell
         self.proposers = tuple(proposers)
+        self.stream = Stream()
         self._recorder = recorder
         self._build = build
         self._run: Run | None = None
@@ -250,23 +254,17 @@ class Evolution:
         """The stored events from number `after` + 1 on."""
         return self._recorder.store.events(self.id, after)
 
+    def calls(self, brief: str = "") -> tuple[KeptCall, ...]:
+        """The stored calls to language models in order, with prompt, reply, tokens, price and latency; only those for a brief if named."""
+        return self._recorder.store.calls(self.id, brief)
+
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback` with each event from now on, in the run's thread; returns what ends that. It must return quickly."""
         return self._recorder.subscribe(callback)
 
     def summary(self) -> dict[str, Any]:
         """The run as plain data: the best candidate, every candidate in short, what was spent, and why it ended."""
-        header, best = self.header(), self.best
-        kept = ("id", "island", "proposer", "parents", "verdict", "reason", "judged_by", "time_us", "modelled", "speedup", "evaluations")
-        return {
-            **{name: header[name] for name in (
-                "run", "name", "target", "device", "state", "reason", "floor_us", "baselines", "budget", "spent", "seed", "notes",
-            )},
-            "best": None if best is None else {
-                "candidate": encode(best.candidate), "evaluation": encode(best.evaluation), "diagnosis": encode(best.diagnosis),
-            },
-            "candidates": [{name: row[name] for name in kept} for row in self.rows()],
-        }  # fmt: skip
+        return summarise(self.header(), self.rows(), self.best, self.calls())
 
     def __repr__(self) -> str:
         best = self.best

@@ -12,8 +12,7 @@ import contextlib
 from workbench.brief import Brief, Budget
 from workbench.candidate import Diagnosis, Evaluation
 from workbench.errors import WorkbenchError
-from workbench.events import Asked, Evaluated, Event, Noted, Proposed, Spent
-from workbench.evolution.proposing import propose
+from workbench.events import Evaluated, Event, Noted, Proposed, Spent
 from workbench.evolution.run import LOST, Run
 
 
@@ -22,12 +21,10 @@ async def evolve(run: Run) -> None:
     flight: dict[str, asyncio.Task[None]] = {}
     try:
         if await prepare(run):
-            for brief in run.search.open_briefs:  # what was in flight when an earlier process ended
+            for brief in run.unfinished():  # what was in flight when an earlier process ended
                 launch(run, flight, brief)
             while True:
-                while run.may_ask(len(flight)) and (asked := run.search.ask()) is not None:
-                    run.control.use()
-                    run.record(Asked(run.for_the_record(asked)))
+                while run.may_ask(len(flight)) and (asked := run.ask()) is not None:
                     launch(run, flight, asked)
                 if end := reason_to_end(run, flight):
                     break
@@ -39,7 +36,7 @@ async def evolve(run: Run) -> None:
         await kill(run, flight)
         run.end(f"the run failed: {type(error).__name__}: {error}")
     finally:
-        await run.fleet.close()
+        await run.close()
 
 
 async def prepare(run: Run) -> bool:
@@ -73,10 +70,9 @@ async def attempt(run: Run, brief: Brief) -> None:
     # Propose. Tunable points, the person's variants and earlier elites need no proposer.
     proposal = run.search.received(brief.id)
     if proposal is None:
-        proposal = run.search.receive(run.search.given(brief) or await propose(run.proposers, brief))
+        proposal = run.receive(run.search.given(brief) or await run.writers.propose(brief))
         if proposal.candidate is None:
-            run.control.grant()  # a step is a candidate judged, and this one was not
-            run.record(Proposed(proposal), *run.search.tell(proposal))
+            run.nothing(brief, proposal)
             return
         if brief.kind != "tune":
             run.record(Proposed(proposal))
@@ -94,6 +90,7 @@ async def attempt(run: Run, brief: Brief) -> None:
     run.count_losses(evaluation)
     run.search.charge(Budget(seconds=run.stopwatch.take()))
     run.record(Evaluated(brief.id, evaluation, diagnosis), *learnt, Spent(run.search.spent), *trouble)
+    run.lessons.told(brief, proposal, evaluation)
 
 
 def diagnose(run: Run, evaluation: Evaluation) -> tuple[Diagnosis | None, tuple[Event, ...]]:
@@ -129,6 +126,8 @@ def reason_to_end(run: Run, flight: dict[str, asyncio.Task[None]]) -> str:
         return ""
     if run.lost >= LOST:
         return f"{run.lost} candidates in a row could not be judged: {run.last_loss}"
+    if reason := run.nobody_writes():
+        return run.control.stopping or run.search.finished or reason
     waits = run.recorder.trouble or (run.search.tired and run.waits_for_the_person())
     return run.control.stopping or ("" if waits else run.search.finished or "")
 

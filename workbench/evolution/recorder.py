@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from workbench.errors import StoreError
 from workbench.events import Event, Stamped
 from workbench.evolution.view import View
+from workbench.store import KeptCall
 
 Subscriber = Callable[[Stamped], Any]
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ class AnyStore(Protocol):
     def extend(self, run: str, events: tuple[Event, ...], *, owner: str = "") -> tuple[Stamped, ...]: ...
     def append(self, run: str, event: Event, *, owner: str = "") -> Stamped: ...
     def events(self, run: str, after: int = 0, types: tuple[str, ...] = (), limit: int | None = None) -> tuple[Stamped, ...]: ...
+    def keep_call(self, run: str, call: KeptCall) -> KeptCall: ...
+    def calls(self, run: str, brief: str = "", key: str = "") -> tuple[KeptCall, ...]: ...
     def claim(self, run: str, owner: str) -> None: ...
     def runs(self, cell: str | None = None) -> tuple[Any, ...]: ...
     def run(self, name: str) -> Any: ...
@@ -36,7 +39,7 @@ class Recorder:
     Attributes:
         view: the read models; `lock` guards them.
         trouble: why the store fails; empty while it works.
-        unsaved: the events that wait for it.
+        unsaved, unsaved_calls: the events, and the calls to models, that wait for it.
     """
 
     def __init__(self, store: AnyStore, run: str, view: View, owner: str) -> None:
@@ -44,6 +47,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.trouble = ""
         self.unsaved: list[Event] = []
+        self.unsaved_calls: list[KeptCall] = []
         self._subscribers: list[Subscriber] = []
 
     def add(self, *events: Event) -> bool:
@@ -51,18 +55,34 @@ class Recorder:
         self.unsaved += events
         return self.flush()
 
+    def keep_call(self, call: KeptCall) -> bool:
+        """Keeps a call to a model; False while the store fails."""
+        self.unsaved_calls.append(call)
+        return self.flush()
+
+    def calls(self, key: str) -> list[KeptCall]:
+        """The calls of this run that sent one request."""
+        try:
+            kept = self.store.calls(self.run, key=key)
+        except StoreError:
+            kept = ()
+        return [*kept, *(call for call in self.unsaved_calls if call.key == key)]
+
     def flush(self) -> bool:
-        """Tries to store what waits."""
-        if not self.unsaved:
+        """Tries to store what waits: calls before the events that rest on them."""
+        if not self.unsaved and not self.unsaved_calls:
             return True
         try:
-            stamps = self.store.extend(self.run, tuple(self.unsaved), owner=self.owner)
+            while self.unsaved_calls:
+                self.store.keep_call(self.run, self.unsaved_calls[0])
+                del self.unsaved_calls[0]
+            stamps = self.store.extend(self.run, tuple(self.unsaved), owner=self.owner) if self.unsaved else ()
         except StoreError as error:
             self.trouble = str(error)
             return False
         self.trouble = ""
         self.unsaved.clear()
-        if stamps[0].seq > self.view.seq + 1:  # somebody else wrote to the run in the meantime: an accept in another notebook
+        if stamps and stamps[0].seq > self.view.seq + 1:  # somebody else wrote to the run in the meantime: an accept in another notebook
             with contextlib.suppress(StoreError):
                 stamps = self.store.events(self.run, after=self.view.seq)
         for stamped in stamps:

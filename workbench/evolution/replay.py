@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.brief import Brief, Budget
 from workbench.errors import StoreError
 from workbench.events import Acted, Asked, Evaluated, Prepared, Proposed, RunStarted, Spent, Stamped, Submitted
+from workbench.proposers.recording import MODELS_ALONE
 from workbench.records import digest
 from workbench.search import Search
 
@@ -24,8 +25,13 @@ def make_search(started: RunStarted) -> Search:
     """The search of a run that has just been started."""
     return Search(
         started.task, experts=started.experts, budget=started.budget, seed=started.seed, elites=started.elites,
-        proposing=bool(started.experts) or any(name != "experts" for name in started.proposers),
+        seeding=_seeds(started.proposers), proposing=bool(started.experts) or any(name != "experts" for name in started.proposers),
     )  # fmt: skip
+
+
+def _seeds(proposers: Sequence[str]) -> bool:
+    """Whether experts write seeds. Beside models alone they are only shown to them."""
+    return "experts" in proposers or not any(name.startswith(("llm:", MODELS_ALONE)) for name in proposers)
 
 
 def replay(events: Sequence[Stamped]) -> Replayed:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from workbench.brief import Brief, Budget
+from workbench.brief import Brief, Budget, Proposal
 from workbench.candidate import Candidate, Diagnosis, Evaluation, Mode, Verdict
-from workbench.events import Acted, Ended, Event, Prepared, RunState, StateChanged
+from workbench.events import Acted, Asked, Ended, Event, Noted, Prepared, Proposed, RunState, Spent, Stamped, StateChanged
+from workbench.evolution.calls import Calls
 from workbench.evolution.control import Control, Stopwatch
-from workbench.evolution.proposing import AnyProposer
+from workbench.evolution.lessons import AnyExperience, Lessons, Unkept
+from workbench.evolution.proposing import AnyProposer, Writers
 from workbench.evolution.recorder import Recorder
+from workbench.evolution.stream import Stream
 from workbench.search import Search
+from workbench.store import KeptCall
 from workbench.task import Task
 
 LOST = 5
@@ -33,13 +37,23 @@ class AnyFleet(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """An experience that holds a database open."""
+
+    def close(self) -> None: ...
+
+
 @dataclass
 class Run:
     """One run in its own thread. Nothing in here is touched by any other thread.
 
     Attributes:
         lanes: how many attempts may be in flight.
+        earlier: the events before.
         probe: makes the live op's answer that the judge compares its rebuilt reference with.
+        experience: cards for briefs, and where what this run teaches is kept.
+        stream: what models write while they write it.
         on_settled: called with True when nothing goes on until the person acts, with False when something does again.
         on_end: called when no more commands are heard, before the last event.
         over: whether the run had ended before it was taken up again.
@@ -53,7 +67,10 @@ class Run:
     recorder: Recorder
     control: Control
     diagnose: Diagnose
+    experience: AnyExperience = field(default_factory=Unkept)
+    stream: Stream = field(default_factory=Stream)
     lanes: int = 1
+    earlier: Sequence[Stamped] = ()
     probe: Callable[[], Mapping[str, Any]] | None = None
     on_settled: Callable[[bool], None] = lambda settled: None
     on_end: Callable[[], None] = lambda: None
@@ -62,6 +79,13 @@ class Run:
     lost: int = 0
     last_loss: str = ""
     _numbers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.recorder, self.search, self.stream, self._keep_call, lambda line: self.record(Noted(line)))
+        self.calls.listen_to(self.proposers)
+        self.writers = Writers(self.proposers, self.calls, self.warn)
+        self.lessons = Lessons(self.experience, self.proposers, self.warn)
+        self.stored = self.lessons.replay(self.earlier)
 
     async def prepare_judge(self) -> Prepared:
         """The live op runs in a thread of its own, so that commands are heard meanwhile."""
@@ -73,8 +97,19 @@ class Run:
         """Stores and publishes. When the store fails the run pauses and says why; what happened waits in order."""
         failed_before = bool(self.recorder.trouble)
         if events and not self.recorder.add(*events) and not failed_before:
-            self.control.paused = True
-            self.recorder.show(StateChanged("paused", self.recorder.trouble))
+            self._pause_for_the_store()
+
+    def warn(self, line: str) -> None:
+        self.record(Noted(line, level="warning"))
+
+    def _keep_call(self, call: KeptCall) -> None:
+        failed_before = bool(self.recorder.trouble)
+        if not self.recorder.keep_call(call) and not failed_before:
+            self._pause_for_the_store()
+
+    def _pause_for_the_store(self) -> None:
+        self.control.paused = True
+        self.recorder.show(StateChanged("paused", self.recorder.trouble))
 
     def state(self, state: RunState, reason: str = "") -> None:
         """Says what the run is doing, if that has changed."""
@@ -88,7 +123,7 @@ class Run:
         if self.control.stopping:
             self.state("stopping", self.control.stopping)
         elif self.control.paused:
-            self.state("paused", self.recorder.trouble or ("" if not flying else "running ones finish"))
+            self.state("paused", self.recorder.trouble or self.writers.silent or ("" if not flying else "running ones finish"))
         elif flying:
             self.state("running", "auto" if self.control.auto else "")
         else:
@@ -105,10 +140,54 @@ class Run:
             kept = f"{reason}; {len(self.recorder.unsaved)} events could not be stored: {self.recorder.trouble}"
             self.recorder.show(replace(ended, reason=kept))
 
+    async def close(self) -> None:
+        """The judge is gone after this, and the experience is no longer held open."""
+        await self.fleet.close()
+        if isinstance(self.experience, Closable):
+            self.experience.close()
+
     # ---- what may be done
 
     def may_ask(self, flying: int) -> bool:
-        return self.control.may_ask() and flying < self.lanes and self.lost < LOST and not self.recorder.trouble
+        broken = self.lost >= LOST or self.recorder.trouble or self.writers.capped or self.writers.silent
+        return self.control.may_ask() and flying < self.lanes and not broken
+
+    def ask(self) -> Brief | None:
+        """The next brief with what experience says to it, on the record; None where the search has nothing to ask now."""
+        asked = self.search.ask()
+        if asked is None:
+            return None
+        asked = self.lessons.furnish(asked)
+        self.control.use()
+        self.record(Asked(self.for_the_record(asked)))
+        return asked
+
+    def unfinished(self) -> tuple[Brief, ...]:
+        """What was in flight when an earlier process ended, word for word as it was asked: a stored answer is found by that."""
+        return tuple(
+            replace(self.stored[brief.id], tried=brief.tried) if brief.id in self.stored else brief for brief in self.search.open_briefs
+        )
+
+    def receive(self, proposal: Proposal) -> Proposal:
+        """A proposer's answer as it stands in this run."""
+        received = self.search.receive(proposal)
+        self.calls.settled(proposal.brief)
+        return received
+
+    def nothing(self, brief: Brief, proposal: Proposal) -> None:
+        """A brief that brought no candidate: what the search concludes, and what it cost, on the record."""
+        self.control.grant()  # a step is a candidate judged, and this one was not
+        learnt = self.search.tell(proposal)
+        paid = proposal.usage.tokens_in + proposal.usage.tokens_out
+        self.record(Proposed(proposal), *learnt, *((Spent(self.search.spent),) if paid else ()))
+        self.lessons.told(brief, proposal)
+
+    def nobody_writes(self) -> str:
+        """Why a model that can't be asked ends the run. A run that is stepped is paused instead, and may go on when that is mended."""
+        if self.writers.silent and not self.control.auto and not self.writers.capped:
+            self.control.paused = True
+            return ""
+        return self.writers.capped or self.writers.silent
 
     def waits_for_the_person(self) -> bool:
         """Proposers that have nothing end a run that runs by itself; one that is stepped, or never began, waits for a variant."""
@@ -187,8 +266,9 @@ class Run:
         else:
             self.control.paused = False
         self.record(Acted(verb, argument))
-        if self.search.tired or self.over:
+        if self.search.tired or self.over or self.writers.stopped or self.writers.capped:
             self.over = False
+            self.writers.go_on()
             self.search.reopen()
             self.record(Acted("reopen"))
         if self.recorder.trouble:

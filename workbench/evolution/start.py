@@ -16,8 +16,10 @@ from workbench.candidate import Candidate
 from workbench.errors import StoreError
 from workbench.events import Acted, Event, Noted, RunStarted
 from workbench.evolution import registry
+from workbench.evolution.calls import calls_models
 from workbench.evolution.control import Control
 from workbench.evolution.evolution import Evolution
+from workbench.evolution.lessons import AnyExperience, Unkept
 from workbench.evolution.proposing import AnyProposer, make_proposers
 from workbench.evolution.recorder import AnyStore, Recorder
 from workbench.evolution.replay import replay
@@ -27,20 +29,22 @@ from workbench.store import MemoryStore
 from workbench.task import Task
 
 MakeFleet = Callable[[], AnyFleet]
+MODEL_LANES = 2
+"""How many more candidates than judges are on their way beside models, which take a while to write one."""
 
 
 def start(
     op: Any, *, budget: Budget | None = None, proposers: Sequence[str | AnyProposer] = ("experts",), store: AnyStore | None = None,
     seed: int = 0, device: str = "auto", target: str | None = None, auto: bool = False, cell: str = "", cell_source: str = "",
     elites_of: str | None = None, judges: int = 1, lanes: int | None = None, fleet: MakeFleet | None = None,
-    diagnose: Diagnose | None = None,
+    diagnose: Diagnose | None = None, experience: AnyExperience | None = None,
 ) -> Evolution:  # fmt: skip
     """Starts a run and returns at once. One candidate is judged, then it waits for `step` or `auto`.
 
     Args:
         op: what `capture` made of the op, or a Task.
         budget: hard caps; none by default.
-        proposers: names (``experts``, ``person``) or proposers.
+        proposers: names (``experts``, ``person``, ``llm:gpt-5,gpt-5-mini``) or proposers; see `choose_proposers`.
         store: where the run is kept; None keeps it in memory.
         seed: of every random choice of the search. Judges draw seeds of their own.
         device: ``auto``, ``cuda`` or ``cpu``.
@@ -48,20 +52,25 @@ def start(
         auto: runs on without waiting for Step.
         cell: the notebook cell's id. An earlier run of the same cell is stopped, and its elites are judged again first.
         elites_of: another run to take elites from; empty for none.
-        judges: how many judge processes; `lanes`: how many candidates may be on their way at once, as many by default.
+        judges: how many judge processes; `lanes`: how many candidates may be on their way at once: as many by default, and two more
+            beside models, so that the judge has work while they write.
         fleet: makes who judges, in place of judge processes on this machine.
         diagnose: in place of `explain.diagnosis.diagnose`.
+        experience: cards for briefs, and where lessons are kept; the user's own by default, or the shipped cards where nothing is stored.
 
     Raises:
+        MisuseError: a model's prices can't be read.
         StoreError: the store can't be written.
         NoSuchRunError: there is no run `elites_of`.
     """
     task: Task = getattr(op, "task", op)
     task = task if target is None else replace(task, target=target)
     store = store if store is not None else MemoryStore()
-    named, missing = make_proposers([one for one in proposers if isinstance(one, str)])
+    named, missing = make_proposers([one for one in proposers if isinstance(one, str)], seed)
+    writers = (*named, *(one for one in proposers if not isinstance(one, str)))
     names = tuple(one if isinstance(one, str) else one.name for one in proposers)
-    experts, notes = _experts(task) if "experts" in names else ((), [])
+    experts, notes = _experts(task) if "experts" in names or any(map(calls_models, writers)) else ((), [])
+    experts = next((had for one in writers if (had := getattr(one, "experts", ()))), experts)  # of a replayed run: those that it had
     earlier, elites, said = _earlier(store, task, cell, elites_of)
     started = RunStarted(
         task=task, budget=budget or Budget(), seed=seed, proposers=names, cell=cell, cell_source=cell_source, elites_of=earlier,
@@ -74,10 +83,9 @@ def start(
     recorder = Recorder(store, _new_id(task), View(), owner())
     if not recorder.add(*events):
         raise StoreError(recorder.trouble)
-    writers = (*named, *(one for one in proposers if not isinstance(one, str)))
     recorded = Evolution(recorder, _builder(
-        recorder, fleet=fleet or _local(task, device, judges), lanes=lanes or judges, diagnose=diagnose, probe=_probe(op, seed),
-        proposers=writers,
+        recorder, fleet=fleet or _local(task, device, judges), lanes=lanes or _lanes(judges, writers), diagnose=diagnose,
+        probe=_probe(op, seed), proposers=writers, experience=experience,
     ), proposers=writers)  # fmt: skip
     registry.remember(recorded)
     return recorded.begin()
@@ -86,13 +94,14 @@ def start(
 def open_run(
     store: AnyStore, run: str, *, proposers: Sequence[AnyProposer] = (), device: str | None = None, judges: int = 1,
     lanes: int | None = None, fleet: MakeFleet | None = None, diagnose: Diagnose | None = None,
+    experience: AnyExperience | None = None,
 ) -> Evolution:  # fmt: skip
     """A run as the store has it, to look at; `resume`, `step` and `auto` go on where it ends. Needs no judge to be looked at.
 
     Args:
         store: where it is kept.
         run: its id, the beginning of it, or ``last``.
-        proposers: those that the run had and that can't be made from their names, such as models.
+        proposers: those that the run had and that can't be made from their names; models can, with the key of this environment.
         device: where to go on; where it was, by default.
 
     Raises:
@@ -107,11 +116,11 @@ def open_run(
     started = recorder.view.started
     if started is None:
         raise StoreError(f"run {name} does not begin with its start: the store is damaged")
-    made, missing = make_proposers([one for one in started.proposers if one not in {given.name for given in proposers}])
+    made, missing = make_proposers([one for one in started.proposers if one not in {given.name for given in proposers}], started.seed)
     writers = (*made, *proposers)
     opened = Evolution(recorder, _builder(
-        recorder, fleet=fleet or _local(started.task, device or started.device, judges), lanes=lanes or judges, diagnose=diagnose,
-        proposers=writers, missing=missing,
+        recorder, fleet=fleet or _local(started.task, device or started.device, judges), lanes=lanes or _lanes(judges, writers),
+        diagnose=diagnose, proposers=writers, missing=missing, experience=experience,
     ), proposers=writers)  # fmt: skip
     registry.remember(opened)
     return opened
@@ -133,22 +142,44 @@ def owner() -> str:
 def _builder(
     recorder: Recorder, *, fleet: MakeFleet, lanes: int, diagnose: Diagnose | None, proposers: Sequence[AnyProposer],
     probe: Callable[[], Mapping[str, Any]] | None = None, missing: Sequence[str] = (),
+    experience: AnyExperience | None = None,
 ) -> Callable[[Evolution], Run]:  # fmt: skip
     """What makes the loop's Run, in the thread: the search is rebuilt from the events, however many there are."""
 
     def build(evolution: Evolution) -> Run:
         recorder.store.claim(recorder.run, recorder.owner)
         recorder.catch_up()
-        found = replay(recorder.store.events(recorder.run))
+        events = recorder.store.events(recorder.run)
+        found = replay(events)
+        lessons, warning = (experience, "") if experience is not None else _experience(recorder.store)
+        if warning:
+            recorder.add(Noted(warning, level="warning"))
         for name in missing:
             recorder.add(Noted(f"proposer {name!r} is not here: give it to open_run to go on with it", level="warning"))
         return Run(
             task=evolution.task, search=found.search, fleet=fleet(), proposers=proposers, recorder=recorder,
-            control=Control(found.steps), diagnose=diagnose or _diagnose(), lanes=lanes, probe=probe,
+            control=Control(found.steps), diagnose=diagnose or _diagnose(), experience=lessons, stream=evolution.stream,
+            lanes=lanes, earlier=events, probe=probe,
             on_settled=evolution.settle, on_end=evolution.hear_no_more, over=recorder.view.ended is not None,
         )  # fmt: skip
 
     return build
+
+
+def _lanes(judges: int, writers: Sequence[AnyProposer]) -> int:
+    return judges + (MODEL_LANES if any(map(calls_models, writers)) else 0)
+
+
+def _experience(store: AnyStore) -> tuple[AnyExperience, str]:
+    """The user's experience, and why it can't be had if so. A run that is kept nowhere keeps no experience either."""
+    if isinstance(store, MemoryStore):
+        return Unkept(), ""
+    from workbench.store import open_experience
+
+    try:
+        return open_experience(), ""
+    except StoreError as error:
+        return Unkept(), f"the experience of this run is not kept: {error}"
 
 
 def _experts(task: Task) -> tuple[tuple[str, ...], list[str]]:

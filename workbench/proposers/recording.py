@@ -9,9 +9,12 @@ from pathlib import Path
 
 from workbench.brief import Brief, Proposal, Usage
 from workbench.errors import MisuseError
-from workbench.events import Asked, Event, Proposed, Stamped
+from workbench.events import Asked, Event, Proposed, RunStarted, Stamped
 from workbench.proposers.base import Proposer
 from workbench.records import decode, digest, encode
+
+MODELS_ALONE = "recording:llm"
+"""The name of the replay of a run in which models wrote and experts did not: its search asks for no expert's seeds."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,15 @@ class ReplayProposer:
 
     Args:
         records: in any order; of several for one brief the last counts.
+        started: how the recorded run began; a run that replays it has its experts.
         charge: whether answers bear the recorded usage, so that a token budget ends the replay where it ended the run.
     """
 
-    name = "recording"
-
-    def __init__(self, records: Iterable[Recorded], *, charge: bool = True) -> None:
+    def __init__(self, records: Iterable[Recorded], *, started: RunStarted | None = None, charge: bool = True) -> None:
+        names = started.proposers if started is not None else ()
+        alone = "experts" not in names and any(name.startswith(("llm:", MODELS_ALONE)) for name in names)
+        self.name = MODELS_ALONE if alone else "recording"
+        self.experts = started.experts if started is not None else ()
         self._records = {record.brief: record for record in records}
         self._charge = charge
 
@@ -82,14 +88,17 @@ class ReplayProposer:
         """From the events of a stored run."""
         asked: dict[str, Brief] = {}
         records = []
+        started = None
         for item in events:
             event = item.event if isinstance(item, Stamped) else item
-            if isinstance(event, Asked):
+            if isinstance(event, RunStarted):
+                started = event
+            elif isinstance(event, Asked):
                 asked[event.brief.id] = event.brief
             elif isinstance(event, Proposed) and event.proposal.brief in asked:
                 brief = asked[event.proposal.brief]
                 records.append(Recorded(brief.id, fingerprint(brief), event.proposal))
-        return cls(records, charge=charge)
+        return cls(records, started=started, charge=charge)
 
     @classmethod
     def load(cls, path: str | Path, *, charge: bool = True) -> ReplayProposer:

@@ -56,7 +56,8 @@ class Search:
     def __init__(
         self, task: Task, *, experts: Sequence[str] = (), budget: Budget | None = None, seed: int = 0,
         elites: Sequence[Candidate] = (), floor_us: float | None = None, roles: Sequence[Role] = ROLES,
-        repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True, describe: Describe = describe_strategy,
+        repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True,
+        seeding: bool = True, describe: Describe = describe_strategy,
     ) -> None:  # fmt: skip
         """A search that has asked nothing yet.
 
@@ -66,6 +67,7 @@ class Search:
             repairs: links of a repair chain.
             patience: evaluations without a gain before each change of course.
             proposing: whether there is anybody to write candidates. If not, only what the person hands in is judged and tuned.
+            seeding: whether the experts write seeds; if not, they are only named in briefs.
             describe: strategy descriptors of a candidate.
         """
         self.task = task
@@ -92,7 +94,7 @@ class Search:
         self._tired = ""
         self._last_miss = ""
         # Every island starts from an expert; with more experts than islands some get two, with fewer some share one.
-        for place in range(max(len(self.experts), len(self.islands)) if self.experts else 0):
+        for place in range(max(len(self.experts), len(self.islands)) if self.experts and seeding else 0):
             self.islands[place % len(self.islands)].seeds.append(self.experts[place % len(self.experts)])
         for place, elite in enumerate(elites):
             home = self._home(elite) or self.islands[place % len(self.islands)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.store.calls import KeptCall
 from workbench.store.memory import MemoryStore
 from workbench.store.places import default_location
 from workbench.store.summary import RunSummary
 
 if TYPE_CHECKING:
+    from workbench.store.experience import ExperienceStore
     from workbench.store.store import Store
 
 
@@ -24,6 +26,17 @@ def open_default(directory: str | Path = ".") -> Store:
     return Store(default_location(directory))
 
 
+def open_experience(place: str | Path | None = None) -> ExperienceStore:
+    """The user's experience: ``experience.db`` in the user's data folder, or what ``WORKBENCH_EXPERIENCE`` names.
+
+    Raises:
+        StoreError: it can't be opened or made.
+    """
+    from workbench.store.experience import ExperienceStore
+
+    return ExperienceStore(place)
+
+
 def __getattr__(name: str) -> Any:
     if name == "Store":
         from workbench.store.store import Store
@@ -32,4 +45,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["MemoryStore", "RunSummary", "Store", "default_location", "open_default"]
+__all__ = ["KeptCall", "MemoryStore", "RunSummary", "Store", "default_location", "open_default", "open_experience"]

@@ -1,11 +1,11 @@
-"""Briefs repeat the task and their parents. In the store each of these stands once a run, and events hold its digest."""
+"""Briefs repeat the task, their parents and their cards. In the store each of these stands once a run, and events hold its digest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from workbench.brief import Parent
+from workbench.brief import Card, Parent
 from workbench.events import Stamped
 from workbench.records import digest, encode
 from workbench.task import Task
@@ -28,6 +28,7 @@ def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
         brief = body["brief"]
         brief["task"] = out(brief["task"])
         brief["parents"] = [out(parent) for parent in brief["parents"]]
+        brief["cards"] = [out(card) for card in brief["cards"]]
     return body, parts
 
 
@@ -42,5 +43,6 @@ def join(kind: str, body: Any, part: Callable[[str, type], Any]) -> Any:
     if kind == "Asked":
         brief = body["brief"]
         parents = [back(parent, Parent) for parent in brief["parents"]]
-        return {**body, "brief": {**brief, "task": back(brief["task"], Task), "parents": parents}}
+        cards = [back(card, Card) for card in brief.get("cards", ())]
+        return {**body, "brief": {**brief, "task": back(brief["task"], Task), "parents": parents, "cards": cards}}
     return body

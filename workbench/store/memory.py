@@ -11,6 +11,7 @@ from dataclasses import replace
 from workbench.errors import NoSuchRunError, StoreError
 from workbench.events import Event, RunStarted, Stamped
 from workbench.records import dumps
+from workbench.store.calls import KeptCall
 from workbench.store.names import choose_to_clean, find_run
 from workbench.store.summary import RunSummary, fold
 
@@ -25,6 +26,7 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._events: dict[str, list[Stamped]] = {}
         self._runs: dict[str, RunSummary] = {}
+        self._calls: dict[str, list[KeptCall]] = {}
 
     def append(self, run: str, event: Event, *, owner: str = "") -> Stamped:
         """Adds one event."""
@@ -61,6 +63,20 @@ class MemoryStore:
             found = (stamped for stamped in self._events[run][after:] if not wanted or stamped.type in wanted)
             return tuple(itertools.islice(found, limit))
 
+    def keep_call(self, run: str, call: KeptCall) -> KeptCall:
+        """Keeps a call to a language model."""
+        with self._lock:
+            if run not in self._runs:
+                raise NoSuchRunError(f"{self.place} holds no run {run!r}")
+            kept = replace(call, number=len(self._calls.setdefault(run, [])) + 1, time=self._clock())
+            self._calls[run].append(kept)
+            return kept
+
+    def calls(self, run: str, brief: str = "", key: str = "") -> tuple[KeptCall, ...]:
+        """The calls of a run in order; only those that serve one brief, or that sent one request, if it is named."""
+        with self._lock:
+            return tuple(one for one in self._calls.get(run, ()) if brief in ("", one.brief) and key in ("", one.key))
+
     def runs(self, cell: str | None = None) -> tuple[RunSummary, ...]:
         """All runs, the newest first; with `cell` only those of that notebook cell."""
         with self._lock:
@@ -77,6 +93,7 @@ class MemoryStore:
         with self._lock:
             for run in gone:
                 del self._runs[run], self._events[run]
+                self._calls.pop(run, None)
         return gone
 
     def close(self) -> None:

@@ -49,5 +49,25 @@ evaluations = Table(
     Column("speedup", Float), Column("matched", Float), Column("reason", Text, nullable=False),
 )  # fmt: skip
 
+calls = Table(
+    "calls", metadata,
+    Column("run", String(120), primary_key=True), Column("number", Integer, primary_key=True),
+    Column("key", String(64), nullable=False), Column("brief", String(40), nullable=False), Column("purpose", String(20), nullable=False),
+    Column("model", Text, nullable=False), Column("attempt", Integer, nullable=False), Column("prompt", Text, nullable=False),
+    Column("settings", Text, nullable=False), Column("reply", Text, nullable=False), Column("finish", Text, nullable=False),
+    Column("tokens_in", Integer, nullable=False), Column("tokens_out", Integer, nullable=False),
+    Column("cached", Integer, nullable=False), Column("estimated", Boolean, nullable=False), Column("money", Float),
+    Column("seconds", Float, nullable=False), Column("first_seconds", Float), Column("error", Text, nullable=False),
+    Column("why", Text, nullable=False), Column("time", Float, nullable=False),
+)  # fmt: skip
+"""Calls to language models, each retry its own row. They are no events: a run can be rebuilt without them."""
+
+cards = Table(
+    "cards", metadata,
+    Column("id", String(80), primary_key=True), Column("stamp", Integer, nullable=False), Column("body", Text, nullable=False),
+)  # fmt: skip
+"""Experience. Used in the user's own database, not in those of runs; `stamp` grows with every change of any card."""
+
+Index("calls_by_key", calls.c.run, calls.c.key)
 Index("evaluations_by_candidate", evaluations.c.run, evaluations.c.candidate)
 Index("runs_by_cell", runs.c.cell)

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 from workbench.errors import NoSuchRunError, StoreError
 from workbench.events import EVENT_TYPES, Evaluated, Event, Proposed, RunStarted, Stamped
 from workbench.records import decode, dumps
-from workbench.store import compact, schema
+from workbench.store import call_rows, compact, schema
+from workbench.store.calls import KeptCall
 from workbench.store.engine import open_engine
 from workbench.store.names import choose_to_clean, find_run
 from workbench.store.places import is_url, make_folder
@@ -121,6 +122,18 @@ class Store:
             part = _Parts(connection, run)
             return tuple(_stamped(*row, part) for row in connection.execute(query).all())
 
+    def keep_call(self, run: str, call: KeptCall) -> KeptCall:
+        """Keeps a call to a language model and commits; returns it with its number and time."""
+        with self._transaction(writes=True) as connection:
+            if self._find(connection, run, lock=True) is None:
+                raise NoSuchRunError(f"{self.place} holds no run {run!r}")
+            return call_rows.keep(connection, run, call, self._clock())
+
+    def calls(self, run: str, brief: str = "", key: str = "") -> tuple[KeptCall, ...]:
+        """The calls of a run in order; only those that serve one brief, or that sent one request, if it is named."""
+        with self._transaction() as connection:
+            return call_rows.find(connection, run, brief=brief, key=key)
+
     def runs(self, cell: str | None = None) -> tuple[RunSummary, ...]:
         """All runs, the newest first; with `cell` only those of that notebook cell."""
         query = select(schema.runs).order_by(schema.runs.c.created.desc(), schema.runs.c.id)
@@ -149,7 +162,7 @@ class Store:
         """
         gone = choose_to_clean(self.runs(), self.run, tuple(runs), older_than_days, self._clock())
         with self._transaction(writes=True) as connection:
-            for table in (schema.events, schema.parts, schema.candidates, schema.evaluations):
+            for table in (schema.events, schema.parts, schema.candidates, schema.evaluations, schema.calls):
                 connection.execute(delete(table).where(table.c.run.in_(gone)))
             connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(gone)))
         if gone and self._file is not None:

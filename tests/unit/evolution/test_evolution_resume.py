@@ -49,9 +49,10 @@ def busy_run(store, begin, evaluations=20):
 
 
 def gist(events):
+    """What happened, but for the clock and for what earlier runs taught."""
     kept = (Asked, Proposed, Evaluated)
     return [
-        dumps(replace(one.event, brief=replace(one.event.brief, left=Budget())) if isinstance(one.event, Asked) else one.event)
+        dumps(replace(one.event, brief=replace(one.event.brief, left=Budget(), cards=())) if isinstance(one.event, Asked) else one.event)
         for one in events if isinstance(one.event, kept)
     ]  # fmt: skip
 

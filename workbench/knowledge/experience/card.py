@@ -106,6 +106,12 @@ class Card:
             mean = effect if self.effect is None else self.effect + (effect - self.effect) / (self.trials + 1)
         return replace(self, effect=mean, trials=self.trials + 1, hits=self.hits + hit)
 
+    def measured_as(self, other: Card) -> Card:
+        """This card with what `other`, an older wording of it, was measured at."""
+        return replace(
+            self, effect=other.effect, modelled=other.modelled, trials=other.trials, hits=other.hits, measured_on=other.measured_on
+        )
+
     def shown(self) -> brief.Card:
         """As a brief carries it."""
         advice = f"{self.advice}\n{self.code}" if self.code else self.advice

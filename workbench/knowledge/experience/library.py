@@ -146,6 +146,10 @@ class Library:
         self._cards[card_id] = card
         return card
 
+    def put(self, cards: Iterable[Card]) -> None:
+        """Takes over cards as they are; of one id, the given one stays."""
+        self._cards.update((card.id, card) for card in cards)
+
     def merge(self, other: Iterable[Card]) -> int:
         """Takes over cards; of two with one id, that with more trials stays. Returns how many came or changed."""
         count = 0

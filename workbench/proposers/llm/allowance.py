@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.brief import Budget
+from workbench.proposers.llm.calls import ModelRequest
 from workbench.proposers.llm.prices import Price
+
+SHORTEST = 2048
+"""An answer may be capped lower than asked for where the budget has no room for more, but not below this many tokens."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +44,13 @@ def refusal(coming: WorstCase, left: Budget, model: str, *, tokens: int = 0, mon
             rest_money = max(0.0, left.money - money)
             return f"the money budget is used up: a call to {model} may cost {coming.money:.4f} USD and {rest_money:.4f} are left"
     return ""
+
+
+def fit(request: ModelRequest, tokens_in: int, left: Budget, price: Price | None) -> ModelRequest:
+    """The request with its cap on the answer lowered to what is left, where a sensible answer still has room."""
+    room: float = request.max_tokens
+    if left.tokens is not None:
+        room = min(room, left.tokens - tokens_in)
+    if left.money is not None and price is not None and price.output:
+        room = min(room, (left.money * 1e6 - tokens_in * price.input) / price.output)
+    return replace(request, max_tokens=int(room)) if min(SHORTEST, request.max_tokens) <= room < request.max_tokens else request

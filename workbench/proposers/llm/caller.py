@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from workbench.brief import Budget, Usage
 from workbench.errors import ModelStopped
-from workbench.proposers.llm.allowance import WorstCase, refusal, worst_case
+from workbench.proposers.llm.allowance import WorstCase, fit, refusal, worst_case
 from workbench.proposers.llm.calls import Delta, ModelCall, ModelRequest
 from workbench.proposers.llm.prices import Price, price_of
 from workbench.proposers.llm.tokens import count, count_messages
@@ -53,6 +54,10 @@ class Caller:
         on_delta: called with (brief id, text) for each piece as it streams in.
         on_call: called with the record of each attempt when it has ended, however it ended.
         recall: the stored call of a request key, or None; a hit is answered without a call.
+
+    Attributes:
+        left: gives what is left now, with all calls that have ended taken off; without it what the brief says counts, and what was
+            spent on that brief since.
     """
 
     def __init__(
@@ -66,7 +71,10 @@ class Caller:
     ) -> None:
         self.transport, self.prices, self.retry = transport, prices, retry
         self.on_delta, self.on_call, self.recall = on_delta, on_call, recall
+        self.left: Callable[[], Budget] | None = None
         self._in_flight: dict[int, WorstCase] = {}
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._denser: dict[str, float] = {}
 
     async def call(self, request: ModelRequest, errand: Errand, spent: list[ModelCall]) -> ModelCall:
         """The answered call. Every attempt is appended to `spent`, so that its cost is known however this ends.
@@ -80,33 +88,53 @@ class Caller:
             self._tell(errand.brief, stored.reply)
             return replace(stored, brief=errand.brief, tokens_in=0, tokens_out=0, cached=0, money=0.0)
         for attempt in range(1, self.retry.attempts + 1):
-            coming = self._reserve(request, errand, spent)
+            sent, coming = await self._reserve(request, errand, spent)
             try:
-                return await self._attempt(request, errand, attempt, spent)
+                return await self._attempt(sent, errand, attempt, spent)
             except TransientFault as fault:
                 asked, reason = fault.retry_after, str(fault)
             finally:
-                self._in_flight.pop(id(coming), None)
+                self._release(coming)
             if asked is not None and asked > self.retry.longest:
                 raise ModelStopped(f"{request.model} asks to wait {asked:.0f} s: {reason}")
             if attempt < self.retry.attempts:
                 await asyncio.sleep(self.retry.wait(attempt, asked, errand.seed))
         raise ModelStopped(f"{request.model} failed {self.retry.attempts} times, the last time so: {reason}")
 
-    def _reserve(self, request: ModelRequest, errand: Errand, spent: list[ModelCall]) -> WorstCase:
-        coming = worst_case(count_messages(request.messages), request.max_tokens, price_of(request.model, self.prices))
-        flying = self._in_flight.values()
-        why = refusal(
-            coming,
-            errand.left,
-            request.model,
-            tokens=sum(call.tokens for call in spent) + sum(other.tokens for other in flying),
-            money=sum(call.money or 0.0 for call in spent) + sum(other.money or 0.0 for other in flying),
-        )
-        if why:
-            raise ModelStopped(why, "budget")
-        self._in_flight[id(coming)] = coming
-        return coming
+    async def _reserve(self, request: ModelRequest, errand: Errand, spent: list[ModelCall]) -> tuple[ModelRequest, WorstCase]:
+        """The request as it may be sent, and what it may cost, set aside. Where only calls in flight are in the way, they are awaited."""
+        price = price_of(request.model, self.prices)
+        prompt = math.ceil(count_messages(request.messages) * self._denser.get(request.model, 1.0))
+        while True:
+            flying = tuple(self._in_flight.values())
+            if self.left is None:
+                left, ended = errand.left, spent
+            else:
+                left, ended = self.left(), []
+                request = request if flying else fit(request, prompt, left, price)
+            coming = worst_case(prompt, request.max_tokens, price)
+            tokens, money = sum(call.tokens for call in ended), sum(call.money or 0.0 for call in ended)
+            why = refusal(
+                coming, left, request.model,
+                tokens=tokens + sum(other.tokens for other in flying), money=money + sum(other.money or 0.0 for other in flying),
+            )  # fmt: skip
+            if not why:
+                self._in_flight[id(coming)] = coming
+                return request, coming
+            if not flying or self.left is None:
+                raise ModelStopped(why, "budget")
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            try:
+                await waiting
+            finally:
+                self._waiting.discard(waiting)
+
+    def _release(self, coming: WorstCase) -> None:
+        self._in_flight.pop(id(coming), None)
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     async def _attempt(self, request: ModelRequest, errand: Errand, attempt: int, spent: list[ModelCall]) -> ModelCall:
         start, first = time.monotonic(), None
@@ -155,7 +183,8 @@ class Caller:
     ) -> ModelCall:
         prompt, answer = count_messages(request.messages), count(reply)
         sound = _plausible(last.tokens_in, prompt, prompt) and _plausible(last.tokens_out, answer, request.max_tokens)
-        if sound:
+        if sound:  # code can be denser than bytes say: the worst case of later calls takes that in
+            self._denser[request.model] = max(self._denser.get(request.model, 1.0), (last.tokens_in or 0) / prompt)
             tokens_in, tokens_out, cached = last.tokens_in or 0, last.tokens_out or 0, last.cached
         elif error and not reply:  # refused or lost before an answer began: nobody charges for that
             tokens_in, tokens_out, cached = 0, 0, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from workbench.records import digest
@@ -28,8 +28,8 @@ class ModelRequest:
 
     @property
     def key(self) -> str:
-        """Equal for equal requests: what a replay looks an answer up by."""
-        return digest(self, 24)
+        """Equal for equal requests: what a replay looks an answer up by. The cap on the answer, which the budget may lower, is no part."""
+        return digest(replace(self, max_tokens=0), 24)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from workbench.brief import Brief, Proposal
+from workbench.brief import Brief, Budget, Proposal
 from workbench.candidate import Candidate, Evaluation
 from workbench.errors import MisuseError, ModelStopped
 from workbench.proposers.llm.bandit import Bandit, Choice
@@ -102,11 +103,17 @@ class LlmProposer:
         on_choice: Callable[[str, Choice], None] | None = None,
         on_note: Callable[[str], None] | None = None,
         recall: Callable[[str], ModelCall | None] | None = None,
+        left: Callable[[], Budget] | None = None,
     ) -> None:
-        """Sets the callbacks that are given; those of the constructor stay otherwise."""
+        """Sets the callbacks that are given; those of the constructor stay otherwise.
+
+        `left` says what is left of the budget now, everything that has been paid taken off. With it calls in flight at the same time keep
+        the caps together: one that could pass a cap only because of them waits for them.
+        """
         self._caller.on_delta = on_delta or self._caller.on_delta
         self._caller.on_call = on_call or self._caller.on_call
         self._caller.recall = recall or self._caller.recall
+        self._caller.left = left or self._caller.left
         self.on_choice = on_choice or self.on_choice
         self.on_note = on_note or self.on_note
 
@@ -151,25 +158,35 @@ class LlmProposer:
             if not able:
                 self._stopped.clear()  # once the person has mended what was wrong, the next brief tries again
                 raise _summary(stops, spent)
-            choice = self.bandit.choose("repair" if purpose == "correction" else brief.kind, able)
-            self._show(brief, choice)
             limit = LIMITS[brief.kind]
+            request = self._request(brief, able[0], limit, problem, longer)
+            model = self._answered(request, able)
+            if not model:
+                choice = self.bandit.choose("repair" if purpose == "correction" else brief.kind, able)
+                self._show(brief, choice)
+                model = choice.model
             for _ in range(1 + _CUTS):
-                request = self._request(brief, choice.model, limit, problem, longer)
+                request = replace(request, model=model)
                 try:
                     return await self._caller.call(request, Errand(brief.id, purpose, brief.left, brief.seed), spent)
                 except ContextTooLong as fault:
                     stop = ModelStopped(f"{fault} (after cutting the prompt)", "context")
                     limit = count_messages(request.messages) // 2
+                    request = self._request(brief, model, limit, problem, longer)
                 except ModelStopped as fault:
                     stop = ModelStopped(str(fault), fault.kind)
                     break
-            for model in self.models if stop.kind in _CONCERNS_ALL else (choice.model,):
-                stops[model] = stop
+            for one in self.models if stop.kind in _CONCERNS_ALL else (model,):
+                stops[one] = stop
                 if stop.kind not in ("budget", "context"):  # those depend on the brief, the others on the model
-                    self._stopped[model] = stop
+                    self._stopped[one] = stop
             if len(stops) < len(self.models):
-                self._note(f"{choice.model} is not asked any more: {stop}")
+                self._note(f"{model} is not asked any more: {stop}")
+
+    def _answered(self, request: ModelRequest, models: list[str]) -> str:
+        """The model whose stored answer this request has, whichever the bandit would choose now; empty where there is none."""
+        recall = self._caller.recall
+        return next((model for model in models if recall and recall(replace(request, model=model).key)), "")
 
     def _request(self, brief: Brief, model: str, limit: int, problem: str, longer: bool) -> ModelRequest:
         messages = render(brief, expert_source=self._expert_source, limit=limit, diffs=self._diffs, problem=problem)

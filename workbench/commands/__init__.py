@@ -1,0 +1,1 @@
+"""The longer commands of the command line, one a file. `workbench.cli` parses and calls them."""
