@@ -243,25 +243,51 @@ def _huber_like(smooth: bool) -> Lowering:
     return lowering
 
 
+def _pick(builder: Builder, node: Node, x: Handle, dim: int, column: Handle) -> Handle:
+    """The element at `column` along a dimension: the sum over it of all that is masked elsewhere, which `picks` makes one load."""
+    along = x.dims[dim] if len(x.dims) > dim else x.dims[-1]
+    if not along:
+        raise UnsupportedError("an element of a dimension of size 1")
+    place = builder.index(along)
+    place = Handle(place.value, (along, *((),) * (len(column.dims) - dim - 1)), place.dtype)
+    hit = builder.map("eq", place, column, dtype="bool")
+    return builder.reduce("sum", builder.map("where", hit, x, 0.0, dtype=node.dtype), (dim,), False)
+
+
+def _gather(builder: Builder, node: Node, x: Handle, dim: int, index: Handle, *, sparse_grad: bool = False) -> Handle:
+    """One element of each row. Its other dimensions must be those of `x`."""
+    dim %= len(x.dims)
+    if index.dims[dim] or node.dtype not in ("float16", "bfloat16", "float32", "float64"):
+        raise UnsupportedError("a gather of several elements a row, or of integers")
+    for place, (ours, theirs) in enumerate(zip(x.dims, index.dims, strict=True)):
+        if place != dim:
+            builder.axes.unify(ours, theirs)
+    picked = _pick(builder, node, x, dim, index)
+    return Handle(picked.value, (*picked.dims[:dim], (), *picked.dims[dim:]), node.dtype)
+
+
 def _nll_loss(
     builder: Builder, node: Node, logp: Handle, target: Handle, weight: Handle | None, reduction: int, ignore: int
 ) -> tuple[Handle, Handle | None]:
     def op(name: str, *args: Any) -> Handle:
         return builder.map(name, *args, dtype=node.dtype)
 
-    if len(logp.dims) != 2 or weight is not None:
-        raise UnsupportedError("a negative log likelihood of unusual rank, or with class weights")
-    # The target's element is the sum of the row with every other element masked: it costs no second look at memory.
-    column = Handle(target.value, (target.dims[0], ()), target.dtype)
+    if len(logp.dims) != 2:
+        raise UnsupportedError("a negative log likelihood of unusual rank")
     builder.axes.unify(logp.dims[0], target.dims[0])
-    hit = builder.map("eq", builder.index(logp.dims[1]), column, dtype="bool")
-    picked = builder.reduce("sum", builder.map("where", hit, logp, 0.0, dtype=node.dtype), (1,), False)
+    column = Handle(target.value, (target.dims[0], ()), target.dtype)
+    loss = op("neg", _pick(builder, node, logp, 1, column))
     counted = builder.map("ne", target, ignore, dtype="bool")
-    loss = builder.map("where", counted, op("neg", picked), 0.0, dtype=node.dtype)
+    share: Handle | None = None
+    if weight is not None:
+        builder.axes.unify(logp.dims[1], weight.dims[0])
+        share = builder.map("where", counted, _pick(builder, node, weight, 1, column), 0.0, dtype=node.dtype)
+        loss = op("mul", loss, share)
+    loss = builder.map("where", counted, loss, 0.0, dtype=node.dtype)
     if reduction == 0:
         return loss, None
     total = builder.reduce("sum", loss, (), False)
-    number = builder.reduce("sum", builder.cast(counted, "float32"), (), False)
+    number = builder.reduce("sum", share or builder.cast(counted, "float32"), (), False)
     return (op("div", total, number) if reduction == 1 else total), number
 
 
@@ -306,6 +332,7 @@ REDUCTIONS: Mapping[str, Lowering] = {
     "layer_norm": lambda builder, node, *args: _layer_norm(builder, node, *args[:5])[0], "rms_norm": _rms_norm,
     "_fused_rms_norm": _rms_norm, "native_group_norm": _group_norm, "native_batch_norm": _batch_norm,
     "_native_batch_norm_legit_no_training": _batch_norm_inference, "mse_loss": _mse_loss, "smooth_l1_loss": _huber_like(True),
-    "huber_loss": _huber_like(False), "nll_loss_forward": _nll_loss, "mm": _mm, "bmm": _mm, "addmm": _addmm, "baddbmm": _addmm,
+    "huber_loss": _huber_like(False), "nll_loss_forward": _nll_loss, "gather": _gather,
+    "mm": _mm, "bmm": _mm, "addmm": _addmm, "baddbmm": _addmm,
     "linear": _linear, "mv": _vector_product, "dot": _vector_product, "cumsum": _scan("sum"), "cumprod": _scan("prod"),
 }  # fmt: skip

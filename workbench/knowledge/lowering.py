@@ -13,6 +13,7 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.builder import FLOATS, INTEGERS, Builder, Handle
 from workbench.knowledge.lower_pointwise import POINTWISE
 from workbench.knowledge.lower_reductions import REDUCTIONS
+from workbench.knowledge.picks import resolve_picks
 from workbench.knowledge.program import Program
 from workbench.task import Task
 
@@ -28,9 +29,9 @@ def lower(task: Task) -> Program:
     if not task.graph.nodes and not task.graph.outputs:
         raise UnsupportedError("the op has no traced graph")
     try:
-        return _lower(task, Builder(task))
+        return resolve_picks(_lower(task, Builder(task)))
     except UnsupportedError:
-        return _lower(task, Builder(task, share=False))
+        return resolve_picks(_lower(task, Builder(task, share=False)))
 
 
 def _lower(task: Task, builder: Builder) -> Program:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from workbench.knowledge.axes import Dim
 
-Kind = Literal["load", "scalar", "map", "reduce", "scan", "index", "size", "dot", "given"]
+Kind = Literal["load", "scalar", "map", "reduce", "scan", "index", "size", "dot", "given", "gather"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Value:
     """One step of the computation.
 
     Attributes:
-        kind: load (an input's element), scalar (a Python number that the caller passes), map (elementwise `op`), reduce and scan
-            (`op` along the atoms `over`), index (position along `over`), size (elements along `over`), dot (matrix product), given
-            (what a kernel gets from elsewhere).
+        kind: load (an input's element), gather (an input's element at the position `args[0]` along `over`, where `args[1]` holds),
+            scalar (a Python number that the caller passes), map (elementwise `op`), reduce and scan (`op` along the atoms `over`), index
+            (position along `over`), size (elements along `over`), dot (matrix product), given (what a kernel gets from elsewhere).
         args: operands, `Ref` or Python constants.
         dtype: in which it is computed: float32 for every narrower float.
         atoms: for a load: its dimensions flattened in the order of memory.
-        over: for reduce, scan, index and size, in the order of the loop.
+        over: for reduce, scan, index, size and gather, in the order of the loop.
         deps: the atoms that its value depends on.
-        input: for a load or scalar: which argument.
+        input: for a load, gather or scalar: which argument.
     """
 
     id: int

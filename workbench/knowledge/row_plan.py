@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.layout import group_atoms
@@ -59,7 +59,7 @@ class RowPlan:
 
     @property
     def tensors(self) -> list[Dim]:
-        return [value.atoms for value in self.program.of_kind("load")] + [output.atoms for output in self.program.outputs]
+        return [value.atoms for value in self.program.of_kind("load", "gather")] + [output.atoms for output in self.program.outputs]
 
     @property
     def rows(self) -> int:
@@ -113,6 +113,11 @@ class RowPlan:
             level[value.id] = below
         return tuple(tuple(passes[number]) for number in sorted(passes))
 
+    def deep(self, tracks: Sequence[Track], choices: Mapping[str, Any]) -> bool:
+        """Whether a pass over one row's blocks has several elements of each lane in a block: see `row_state.Online`."""
+        one = choices["rows"] == "one" or not self.kept
+        return one and choices.get("online") == "lanes" and choices["passes"] != "row" and all(track.kind == "online" for track in tracks)
+
     def masked(self, id: int) -> float | None:
         """What a masked lane holds of this value; None where that is not known."""
         value = self.program[id]
@@ -157,7 +162,7 @@ def plan_rows(program: Program) -> RowPlan:
         order += [atom for atom in atoms if atom not in order]
     reduced = tuple(atom for atom in order if atom in over)
     kept = tuple(atom for atom in order if atom not in over)
-    for value in program.of_kind("index", "scan"):
+    for value in program.of_kind("index", "scan", "gather"):
         if value.over != reduced:
             raise UnsupportedError("it needs positions along dimensions that don't lie side by side")
     if any(value.op.startswith("arg") and value.over != reduced for value in loops):
@@ -187,10 +192,10 @@ def stages(program: Program, depth: int = 0) -> tuple[Stage, ...]:
     early: set[int] = set()
     tainted: set[int] = set()
     for value in program.values:
-        fits = value.kind not in ("reduce", "scan", "index") or set(value.over) == over
+        fits = value.kind not in ("reduce", "scan", "index", "gather") or set(value.over) == over
         if fits and all(ref in early for ref in value.refs):
             early.add(value.id)
-            if value.kind in ("reduce", "scan") or any(ref in tainted for ref in value.refs):
+            if value.kind in ("reduce", "scan", "gather") or any(ref in tainted for ref in value.refs):
                 tainted.add(value.id)
     late = [value for value in program.values if value.id not in early]
     if not late:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.knowledge.axes import UnsupportedError
-from workbench.knowledge.emit import TIMES, TRITON_TYPES, Expr, constant
+from workbench.knowledge.emit import PLUS, TIMES, TRITON_TYPES, Expr, constant, power_of_e
 from workbench.knowledge.program import Ref, Value
 from workbench.knowledge.row_plan import NEUTRAL, RowPlan, Track
 from workbench.knowledge.scope import Scope
@@ -174,17 +174,19 @@ class Position(State):
 
 class Online(State):
     """Maximum and sum of exponentials in one pass (Milakov and Gimelshein): when the maximum grows, what was summed shrinks by
-    exp(old - new). With `lanes` each lane has a maximum of its own, so that no block waits for a reduction; without, an element costs
-    one exponential in place of two.
+    exp(old - new). With `lanes` each lane has a maximum of its own, so that no block waits for a reduction across lanes, at the price of
+    two exponentials an element. Where a block is `deep`, of DEPTH by lanes by VECTOR elements, a lane is a thread: it finds the maximum of
+    all that it has loaded, and rescales once for it.
     """
 
-    def __init__(self, plan: RowPlan, track: Track, tile: Tile, scope: Scope, lanes: bool) -> None:
+    def __init__(self, plan: RowPlan, track: Track, tile: Tile, scope: Scope, lanes: bool, deep: bool = False) -> None:
         super().__init__(plan, track, tile, scope)
-        self.lanes = lanes
+        self.lanes, self.deep = lanes or deep, deep
         self.variables = (scope.names.new("peak"), scope.names.new("total"))
         self.starts = ('-float("inf")', "0.0")
-        peak = tile.filled(self.starts[0], self.dtype) if lanes else tile.per_row(self.starts[0], self.dtype)
-        self.start = [f"{self.variables[0]} = {peak}", f"{self.variables[1]} = {tile.filled('0.0', self.dtype)}"]
+        held = tile.with_width("BLOCK // VECTOR") if deep else tile
+        peak = held.filled(self.starts[0], self.dtype) if self.lanes else tile.per_row(self.starts[0], self.dtype)
+        self.start = [f"{self.variables[0]} = {peak}", f"{self.variables[1]} = {held.filled('0.0', self.dtype)}"]
 
     def update(self, scope: Scope, mask: str) -> None:
         peak, total = self.variables
@@ -192,10 +194,15 @@ class Online(State):
         if self.plan.masked(self.track.source) != -float("inf"):
             element = scope.assign("seen", f'tl.where({mask}, {element}, -float("inf"))').text
         highest = element if self.lanes else f"tl.max({element}, {self.tile.axis})"
+        if self.deep:
+            highest = f"tl.max(tl.max({element}, axis=2), axis=0)"
         new = scope.assign("new_peak", f"tl.maximum({peak}, {highest})").text
         # Where nothing finite was seen yet, minus infinity less itself would be NaN.
         base = scope.assign("base", f'tl.where({new} == -float("inf"), 0.0, {new})').text
-        scope.lines += [f"{total} = {total} * tl.exp({peak} - {base}) + tl.exp({element} - {base})", f"{peak} = {new}"]
+        power = self._exp(element, f"{base}[None, :, None]" if self.deep else base)
+        if self.deep:
+            power = f"tl.sum(tl.sum({scope.assign('power', power).text}, axis=2), axis=0)"
+        scope.lines += [f"{total} = {total} * {self._exp(peak, base)} + {power}", f"{peak} = {new}"]
 
     def combine(self, scope: Scope, tile: Tile) -> None:
         peak, total = self.variables
@@ -204,7 +211,12 @@ class Online(State):
             return
         top = scope.assign("top", f"tl.max({peak}, {tile.axis})").text
         base = scope.assign("base", f'tl.where({top} == -float("inf"), 0.0, {top})').text
-        scope.lines += [f"{total} = tl.sum({total} * tl.exp({peak} - {base}), {tile.axis})", f"{peak} = {top}"]
+        scope.lines += [f"{total} = tl.sum({total} * {self._exp(peak, base)}, {tile.axis})", f"{peak} = {top}"]
+
+    def _exp(self, element: str, base: str) -> str:
+        """The text of exp(element - base)."""
+        shifted = Expr(f"{element} - {base}", PLUS)
+        return power_of_e(shifted).text if self.dtype == "tl.float32" else f"tl.exp({shifted.text})"
 
     def publish(self, scope: Scope) -> None:
         scope.env[self.track.result], scope.env[self.track.second] = Expr(self.variables[0]), Expr(self.variables[1])
@@ -249,12 +261,12 @@ class Moments(State):
         scope.env[self.track.total] = Expr(f"{mean} * {count}", TIMES)
 
 
-def make_states(plan: RowPlan, tracks: Sequence[Track], tile: Tile, scope: Scope, lanes: bool) -> list[State]:
-    """A state for each track of one pass."""
+def make_states(plan: RowPlan, tracks: Sequence[Track], tile: Tile, scope: Scope, lanes: bool, deep: bool = False) -> list[State]:
+    """A state for each track of one pass. Only online ones can be `deep`."""
     made: list[State] = []
     for track in tracks:
         if track.kind == "online":
-            made.append(Online(plan, track, tile, scope, lanes))
+            made.append(Online(plan, track, tile, scope, lanes, deep))
         elif track.kind == "moments":
             made.append(Moments(plan, track, tile, scope))
         elif plan.program[track.result].op in ("argmax", "argmin"):

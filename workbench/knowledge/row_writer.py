@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
@@ -15,6 +16,11 @@ from workbench.knowledge.program import Output, Ref, Value
 from workbench.knowledge.row_plan import RowPlan, Track
 from workbench.knowledge.row_state import State, Tile, make_states, masked_operand, reduction
 from workbench.knowledge.scope import Names, Needs, Scope
+from workbench.target import get_target
+from workbench.task import ITEM_BYTES
+
+LONGEST_BLOCK = 8192
+"""Rows of a multiple of this many elements are cut evenly by every block size that is tried: there the compiler can drop the masks."""
 
 ON_GPU = '{device}.type == "cuda"'
 
@@ -52,8 +58,9 @@ class RowWriter:
         doc = "Each program holds ROWS whole rows in registers." if self.several else "Each program holds one whole row in registers."
         kernel = Kernel(self.name, doc, grid="")
         columns = [f"cols = {self.tile.arange()}", *self.layout.part_lines(self.columns, self.plan.tensors)]
-        row_mask = ["mask = (rows < M) & (cols < N)"] if self.several else []
-        column_mask = [] if self.several else ["mask = cols < N"]
+        inside = "(cols < N) | EVEN" if self.plan.length & (self.plan.length - 1) == 0 else "cols < N"
+        row_mask = [f"mask = (rows < M) & ({inside})"] if self.several else []
+        column_mask = [] if self.several else [f"mask = {inside}"]
         if self.choices["grid"] == "persistent":
             hoisted = self._hoisted(scope)
             inner = self._current = scope.inner(names=scope.names, lines=[])
@@ -67,7 +74,8 @@ class RowWriter:
             self._straight(scope)
             kernel.body = [*self._row_start(), *self._row_parts(), *columns, *column_mask, *row_mask, *scope.lines]
             kernel.grid = self._grid()
-        self._finish(kernel, {"BLOCK": f"triton.next_power_of_2({self._length()})"})
+        width = f"triton.next_power_of_2({self._length()})"
+        self._finish(kernel, {"BLOCK": width, "EVEN": f"{self._length()} == {width}"})
         return [kernel]
 
     def looped(self) -> list[Kernel]:
@@ -78,8 +86,12 @@ class RowWriter:
         self._row_values(scope)
         reads = len(passes) + bool(self.plan.full_outputs)
         for number, tracks in enumerate(passes):
-            states = make_states(self.plan, tracks, self.tile, scope, self.choices.get("online") == "lanes")
-            self._reduce_pass(scope, states, "0", "BLOCK", self._policy(number, reads))
+            deep = self.plan.deep(tracks, self.choices)
+            states = make_states(self.plan, tracks, self.tile, scope, self.choices.get("online") == "lanes", deep)
+            self._reduce_pass(scope, states, "0", "DEPTH * BLOCK" if deep else "BLOCK", self._policy(number, reads), deep)
+            if number == 0:
+                # The positions were loaded before the loop, and the picked elements lie in the cache by now.
+                self._row_values(scope, kinds=("load", "gather"))
             for state in states:
                 state.combine(scope, self.tile)
                 state.publish(scope)
@@ -90,9 +102,11 @@ class RowWriter:
             self.name, "Each program walks its rows block by block." if self.several else "Each program walks one row block by block.", ""
         )
         kernel.doc += f" The row is read {_times(reads)}." if reads > 1 else " The row is read once."
+        if any(self.plan.deep(tracks, self.choices) for tracks in passes):
+            kernel.doc += " Each thread keeps the maximum and the sum of what it has loaded, and all are combined once, at the end."
         kernel.body = [*body, *scope.lines]
         kernel.grid = self._grid()
-        self._finish(kernel, {"BLOCK": f"min({self._tuned('BLOCK')}, triton.next_power_of_2({self._length()}))"})
+        self._finish(kernel, self._block_sizes())
         return [kernel]
 
     def split(self) -> list[Kernel]:
@@ -103,9 +117,11 @@ class RowWriter:
         rows = self._rows()
         first = self._scope(mask="mask")
         self._row_values(first, passes[0])
-        states = make_states(self.plan, passes[0], self.tile, first, self.choices.get("online") == "lanes")
+        deep = self.plan.deep(passes[0], self.choices)
+        states = make_states(self.plan, passes[0], self.tile, first, self.choices.get("online") == "lanes", deep)
         reads = 1 + bool(self.plan.full_outputs)
-        self._reduce_pass(first, states, "part * BLOCK", "SPLIT * BLOCK", self._policy(0, reads))
+        block = "DEPTH * BLOCK" if deep else "BLOCK"
+        self._reduce_pass(first, states, f"part * {block}", f"SPLIT * {block}", self._policy(0, reads), deep)
         parts: list[tuple[str, str]] = []
         for state in states:
             state.combine(first, self.tile)
@@ -117,7 +133,7 @@ class RowWriter:
         one = Kernel(f"{self.name.removesuffix('_kernel')}_partial_kernel", "Each program reduces every SPLIT-th block of its rows.", "")
         one.body = [*self._row_start(), "part = tl.program_id(1)", *self._row_parts(), *first.lines]
         one.grid = f"({self._row_programs()}, {self._tuned('SPLIT')})"
-        width = {"SPLIT": self._tuned("SPLIT"), "BLOCK": f"min({self._tuned('BLOCK')}, triton.next_power_of_2({self._length()}))"}
+        width = {"SPLIT": self._tuned("SPLIT"), **self._block_sizes()}
         self._finish(one, width, extra=[memory for _, memory in parts])
 
         second = self._scope(mask="mask")
@@ -149,7 +165,7 @@ class RowWriter:
             self._store_rows(second)
             two = Kernel(f"{self.name.removesuffix('_kernel')}_combine_kernel", "Each program combines the parts of its rows.", "")
             two.grid = f"({self._row_programs()},)"
-            width.pop("BLOCK")
+            width = {"SPLIT": width["SPLIT"]}
         two.body = [*lines, *second.lines]
         self._finish(two, width, extra=[memory for _, memory in parts])
         return [one, two]
@@ -172,16 +188,16 @@ class RowWriter:
         scope.env.update(outer.env)
         return outer.lines
 
-    def _row_values(self, scope: Scope, tracks: Sequence[Track] | None = None) -> None:
-        """Loads of one element a row, before any loop over columns."""
+    def _row_values(self, scope: Scope, tracks: Sequence[Track] | None = None, kinds: Sequence[str] = ("load",)) -> None:
+        """Loads of one element a row, before any loop over columns; with gathers, after it."""
         program = self.plan.program
         wanted = (
             [track.source for track in tracks] if tracks is not None else [o.value.id for o in program.outputs if isinstance(o.value, Ref)]
         )
         needed = program.needed(wanted)
-        scope.compute([value.id for value in needed if value.kind == "load" and not self.plan.along_row(value)], name_all=True)
+        scope.compute([value.id for value in needed if value.kind in kinds and not self.plan.along_row(value)], name_all=True)
 
-    def _reduce_pass(self, scope: Scope, states: Sequence[State], start: str, step: str, policy: str) -> None:
+    def _reduce_pass(self, scope: Scope, states: Sequence[State], start: str, step: str, policy: str, deep: bool) -> None:
         for state in states:
             scope.lines += state.start
         known = self._known_rows(scope, [state.track.source for state in states])
@@ -190,7 +206,7 @@ class RowWriter:
         inner.compute([state.track.source for state in states], name_all=True)
         for state in states:
             state.update(inner, self._column_mask())
-        scope.lines += self._block_loop(start, step, inner.lines)
+        scope.lines += self._block_loop(start, step, inner.lines, deep)
 
     def _apply_pass(self, scope: Scope, start: str, step: str, policy: str) -> None:
         outputs = [output for output in self.plan.full_outputs if isinstance(output.value, Ref)]
@@ -209,9 +225,15 @@ class RowWriter:
         wanted = frontier - inside - set(scope.env)
         return [value.id for value in needed if value.id in wanted and value.kind not in ("size", "scalar", "index")]
 
-    def _block_loop(self, start: str, step: str, lines: Sequence[str]) -> list[str]:
+    def _block_loop(self, start: str, step: str, lines: Sequence[str], deep: bool = False) -> list[str]:
         head = [f"cols = start + {self.tile.arange()}"]
-        head.append("mask = (rows < M) & (cols < N)" if self.several else "mask = cols < N")
+        if deep:
+            head = [
+                "lanes = tl.arange(0, BLOCK // VECTOR)[None, :, None] * VECTOR + tl.arange(0, VECTOR)[None, None, :]",
+                "cols = start + tl.arange(0, DEPTH)[:, None, None] * BLOCK + lanes",
+            ]
+        inside = "(cols < N) | EVEN" if self.plan.length % LONGEST_BLOCK == 0 and not deep else "cols < N"
+        head.append(f"mask = (rows < M) & ({inside})" if self.several else f"mask = {inside}")
         head += self.layout.part_lines(self.columns, self.plan.tensors)
         stages = ", num_stages=NUM_STAGES" if self.choices.get("prefetch") == "pipelined" else ""
         return [f"for start in tl.range({start}, N, {step}{stages}):", *_indent([*head, *lines])]
@@ -269,7 +291,8 @@ class RowWriter:
         return "mask"
 
     def _scope(self, mask: str) -> Scope:
-        taken = {"row", "rows", "cols", "mask", "start", "first", "index", "part", "M", "N", "BLOCK", "ROWS", "SPLIT"}
+        taken = {"row", "rows", "cols", "mask", "start", "lanes", "first", "index", "part"}
+        taken |= {"M", "N", "BLOCK", "DEPTH", "VECTOR", "EVEN", "ROWS", "SPLIT"}
         taken |= {axis.coordinate(place) for axis in self.layout.axes for place in range(len(axis.groups))}
         taken |= {axis.group_size(place) for axis in self.layout.axes for place in range(len(axis.groups))}
         taken |= {value.input for value in self.plan.program.of_kind("scalar")}
@@ -288,7 +311,7 @@ class RowWriter:
         scope = Scope(
             self.plan.program, self.layout, Names(taken), self.needs, mask=mask_of, pads=self.plan.pads, reduce=reduce,
             eviction=lambda value: self._policy(0, 1) if value.id in self.full and single else "",
-            indexes={self.plan.reduced: "cols"}, sizes=self._size,
+            indexes={self.plan.reduced: "cols"}, sizes=self._size, picked=self._picked,
         )  # fmt: skip
         self._current = scope
         return scope
@@ -315,12 +338,33 @@ class RowWriter:
         self._current.lines.append(f"{carry} {sign}= {reduction(value.op, block, self.tile, self._current)}")
         return Expr(running)
 
+    def _picked(self, scope: Scope, value: Value, position: str) -> str:
+        """The offset of the element at `position` along the row."""
+        if self.columns.is_split or not position.isidentifier():
+            position = scope.assign("picked", position).text
+        axis = replace(self.columns, name=position)
+        layout = Layout(tuple(axis if other is self.columns else other for other in self.layout.axes))
+        scope.lines += layout.part_lines(axis, [value.atoms])
+        return layout.offset(value.atoms)
+
     def _size(self, atoms: tuple[int, ...]) -> str:
         if set(atoms) == set(self.plan.reduced):
             return "N"
         if set(atoms) == set(self.plan.kept):
             return "M"
         raise UnsupportedError("a size that is neither of a row nor of all rows")
+
+    def _block_sizes(self) -> dict[str, str]:
+        """The constants of a loop over blocks. A deep block is as wide as one load of 16 bytes of every thread."""
+        length = f"triton.next_power_of_2({self._length()})"
+        if not any(self.plan.deep(tracks, self.choices) for tracks in self._passes()):
+            block = f"min({self._tuned('BLOCK')}, {length})"
+            return {"BLOCK": block, "EVEN": f"{self._length()} % {block} == 0"}
+        item = max(ITEM_BYTES.get(self.launcher.dtypes.get(self.plan.program[id].input, "float32"), 4) for id in self.full)
+        vector = 16 // item
+        wide = f"{self._tuned('NUM_WARPS')} * {get_target(self.launcher.task.target).warp_size * vector}"
+        block = f"max({vector}, min({wide}, {length}))"
+        return {"DEPTH": self._tuned("DEPTH"), "BLOCK": block, "VECTOR": str(vector), "EVEN": f"{self._length()} % {block} == 0"}
 
     # -- the launch ---------------------------------------------------------------------------------------------------------------
 
@@ -352,7 +396,7 @@ class RowWriter:
     def _finish(self, kernel: Kernel, constants: Mapping[str, str], extra: Sequence[str] = ()) -> None:
         """Parameters that the body turned out to use."""
         text = "\n".join(kernel.body)
-        pointers = list(dict.fromkeys(value.input for value in self.plan.program.of_kind("load")))
+        pointers = list(dict.fromkeys(value.input for value in self.plan.program.of_kind("load", "gather")))
         pointers += list(dict.fromkeys([*self.names_of.values(), *extra]))
         kernel.parameters = [(f"{name}_ptr", name) for name in pointers if _uses(text, f"{name}_ptr")]
         kernel.parameters += [(value.input, value.input) for value in self.plan.program.of_kind("scalar") if _uses(text, value.input)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.knowledge.emit import LIBDEVICE_OPS, TRITON_TYPES, Expr, constant, expression, helper_of
+from workbench.knowledge.emit import AND, LIBDEVICE_OPS, TRITON_TYPES, Expr, constant, expression, helper_of
 from workbench.knowledge.layout import Layout
 from workbench.knowledge.program import Program, Ref, Value
 
@@ -18,7 +18,7 @@ _HINTS = {
     "add": "total", "sub": "shifted", "mul": "product", "div": "ratio", "exp": "power", "where": "chosen", "sqrt": "root",
     "rsqrt": "scale", "cast": "value", "at_least": "floored", "at_most": "capped", "sigmoid": "gate", "abs": "size", "sum": "total",
     "max": "peak", "min": "least", "prod": "product", "argmax": "best", "argmin": "best", "neg": "negative", "log": "logarithm",
-    "eq": "equal", "ne": "differs", "lt": "below", "gt": "above", "le": "within", "ge": "within", "logical_not": "off",
+    "inside": "inside", "eq": "equal", "ne": "differs", "lt": "below", "gt": "above", "le": "within", "ge": "within", "logical_not": "off",
     "logical_and": "both", "logical_or": "either", "maximum": "larger", "minimum": "smaller", "tanh": "squashed",
 }  # fmt: skip
 
@@ -57,6 +57,7 @@ class Scope:
         pads: what a load gives where its mask is false, per load.
         reduce: text of a reduction of an expression; only for scopes that hold whole reduced axes.
         eviction: cache hint of a load, or empty.
+        picked: offset of an element of a gather at a position, given as text.
         env: what is known already: inherited from enclosing scopes, and grown by `compute`.
     """
 
@@ -72,6 +73,7 @@ class Scope:
     lines: list[str] = field(default_factory=list)
     indexes: Mapping[tuple[int, ...], str] = field(default_factory=dict)
     sizes: Callable[[tuple[int, ...]], str] = lambda atoms: "N"
+    picked: Callable[[Scope, Value, str], str] = lambda scope, value, position: "0"
 
     def inner(self, **changes: Any) -> Scope:
         """A scope nested in this one: it sees these names, and its own stay inside."""
@@ -90,8 +92,9 @@ class Scope:
         uses = Counter(ref for value in wanted for ref in value.refs)
         for target in targets:
             uses[target] += 2 if name_all else 1
-        # Loads first: all are on their way before the first one is waited for.
-        for value in sorted(wanted, key=lambda value: value.kind != "load"):
+        # Loads first: all are on their way before the first one is waited for. Then what picked elements need, and they.
+        picked = {value.id for value in self.program.needed([v.id for v in wanted if v.kind == "gather"], stop=set(self.env))}
+        for value in sorted(wanted, key=lambda value: 0 if value.kind == "load" else 1 if value.id in picked else 2):
             self._write(value, uses[value.id])
 
     def assign(self, hint: str, text: str) -> Expr:
@@ -103,6 +106,9 @@ class Scope:
     def _write(self, value: Value, uses: int) -> None:
         if value.kind == "load":
             self.env[value.id] = self.assign(value.input, self.load(value, self.layout.offset(value.atoms)))
+        elif value.kind == "gather":
+            offset = self.picked(self, value, self.operand(value.args[0]).text)
+            self.env[value.id] = self.assign(f"picked_{value.input}", self.load(value, offset, self.operand(value.args[1]).at(AND)))
         elif value.kind == "scalar":
             self.env[value.id] = Expr(value.input)
         elif value.kind == "size":
@@ -123,11 +129,12 @@ class Scope:
         else:
             raise AssertionError(f"{value.kind} must be given")
 
-    def load(self, value: Value, offset: str) -> str:
-        """Text of a load, widened to the dtype in which it is computed with."""
+    def load(self, value: Value, offset: str, only: str = "") -> str:
+        """Text of a load, widened to the dtype in which it is computed with; `only` where that condition holds."""
         pointer = f"{value.input}_ptr" + (f" + {offset}" if offset != "0" else "")
         options = ""
-        if mask := self.mask(value.deps):
+        masks = [mask for mask in (self.mask(value.deps), only) if mask]
+        if mask := f"({masks[0]}) & {masks[1]}" if len(masks) == 2 else "".join(masks):
             pad = self.pads.get(value.id, 0.0)
             options = f", mask={mask}, other={constant(pad if value.dtype.startswith('float') else _whole(pad, value.dtype)).text}"
         if policy := self.eviction(value):

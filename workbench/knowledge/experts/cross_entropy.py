@@ -13,14 +13,16 @@ from workbench.task import Task
 
 CARD = """\
 The loss of a row is its log-sum-exp less its target's logit: one read of the logits, and nothing as large is ever written. Eager
-writes the log-probabilities and reads them back. A row of a vocabulary fits in one program's registers (32 thousand elements), where its
-maximum and its sum of exponentials are taken with one exponential an element; longer rows go block by block with an online maximum. The
-mean over rows is a second, tiny launch with a fixed order."""
+writes the log-probabilities and reads them back. The target's logit is one load of its own, issued after the row has passed: by then it
+is in the cache. At a vocabulary's length instructions cost nearly what the memory does, so a loop keeps them few: each thread finds the
+maximum of all that it has loaded, rescales its sum once for it, and takes one exponential an element; threads meet once, at the end,
+so that no block waits for a barrier. A row of up to some 32 thousand elements also fits in one program's registers. The mean over
+rows is a second, tiny launch with a fixed order."""
 
 
 def _fits(task: Task, program: Program) -> Match | None:
     found = plans(program)
-    if not program.of_kind("index") or found[0].full_outputs:
+    if not program.of_kind("index", "gather") or found[0].full_outputs:
         return None
     if not any(track.kind == "online" for tracks in found[0].tracks(True, True) for track in tracks):
         raise UnsupportedError("it picks elements, but not from a log-softmax")

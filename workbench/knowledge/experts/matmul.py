@@ -31,7 +31,7 @@ def find_product(program: Program) -> Product:
         UnsupportedError: there is none or several, or something but elementwise maps surrounds it.
     """
     dots = program.of_kind("dot")
-    if len(dots) != 1 or program.of_kind("reduce", "scan", "index", "size"):
+    if len(dots) != 1 or program.of_kind("reduce", "scan", "index", "size", "gather"):
         raise UnsupportedError("it is not one matrix product with an elementwise epilogue")
     left, right = (program[ref] for ref in dots[0].refs)
     if left.kind != "load" or right.kind != "load":

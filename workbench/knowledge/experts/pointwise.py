@@ -28,7 +28,7 @@ def elementwise(program: Program) -> Dim:
     Raises:
         UnsupportedError: the op is not elementwise, or its results differ in shape.
     """
-    if program.of_kind("reduce", "scan", "dot", "index", "size"):
+    if program.of_kind("reduce", "scan", "dot", "index", "size", "gather"):
         raise UnsupportedError("it is not elementwise")
     atoms = program.outputs[0].atoms
     if any(set(output.atoms) != set(atoms) for output in program.outputs):
@@ -48,7 +48,7 @@ def _fits(task: Task, program: Program) -> Match:
 
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
-    return {"grid": ("one", "persistent"), "cache": ("default", "stream")}
+    return {"cache": ("default", "stream"), "grid": ("one", "persistent")}
 
 
 def tensors_of(program: Program) -> list[Dim]:
@@ -61,13 +61,15 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     tensors = tensors_of(program)
     axis = LoopAxis("offsets", "n", group_atoms(atoms, tensors))
     layout = Layout((axis,))
-    launcher = Launcher(task, program, taken=("BLOCK", "NUM_WARPS", "PROGRAMS"))
+    launcher = Launcher(task, program, taken=("BLOCK", "EVEN", "NUM_WARPS", "PROGRAMS"))
     big = program.elements(frozenset(atoms)) >= 2**31
     needs = Needs()
+    # Where every block size that is tried divides the elements, the compiler can drop the masks.
+    inside = "(offsets < n) | EVEN" if program.elements(atoms) % 8192 == 0 else "offsets < n"
     parts = list(layout.part_lines(axis, tensors))
     names = Names(
         [value.input for value in program.of_kind("scalar")]
-        + ["n", "BLOCK", "mask", "offsets", "start", *(line.split()[0] for line in parts)]
+        + ["n", "BLOCK", "EVEN", "mask", "offsets", "start", *(line.split()[0] for line in parts)]
     )
     whole = set(atoms)
     once = {value.id for value in program.of_kind("load") if value.deps == whole}
@@ -91,18 +93,20 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         # Sizes known when the kernel is compiled make divisions cheap, and let the compiler see which addresses are neighbours.
         kernel.constants += [(axis.group_size(place), launcher.size(group)) for place, group in enumerate(axis.groups)]
     kernel.constants.append(("BLOCK", "BLOCK"))
+    if "EVEN" in inside:
+        kernel.constants.append(("EVEN", f"{total} % BLOCK == 0"))
     inner = [*parts, *scope.lines, *stores]
     start = "tl.program_id(0).to(tl.int64)" if big else "tl.program_id(0)"
     if choices["grid"] == "persistent":
         kernel.doc = "A fixed number of programs walks all elements, BLOCK at a time, so that each starts once."
-        lanes = ["offsets = start + tl.arange(0, BLOCK)", "mask = offsets < n"]
+        lanes = ["offsets = start + tl.arange(0, BLOCK)", f"mask = {inside}"]
         kernel.body = [
             f"for start in tl.range({start} * BLOCK, n, tl.num_programs(0) * BLOCK):", *(f"    {line}" for line in [*lanes, *inner])
         ]  # fmt: skip
         launcher.lines += multiprocessors(launcher.device)
         kernel.grid = f"(min(triton.cdiv({total}, BLOCK), multiprocessors * PROGRAMS),)"
     else:
-        kernel.body = [f"offsets = {start} * BLOCK + tl.arange(0, BLOCK)", "mask = offsets < n", *inner]
+        kernel.body = [f"offsets = {start} * BLOCK + tl.arange(0, BLOCK)", f"mask = {inside}", *inner]
         kernel.grid = f"(triton.cdiv({total}, BLOCK),)"
     if not big:
         launcher.lines += refuse_large(task.entry, outputs[0])

@@ -19,7 +19,7 @@ same order, so that the result is the same in every run, which atomics can't pro
 
 def _fits(task: Task, program: Program) -> Match | None:
     found = plans(program)
-    if found[0].full_outputs or program.of_kind("index"):
+    if found[0].full_outputs or program.of_kind("index", "gather"):
         return None
     rows = "one result" if not found[0].kept else f"{found[0].rows} rows of {found[0].length}"
     then = ", then over the rows" if len(found) > 1 else ""

@@ -33,7 +33,7 @@ REASONS = {
     ("prefetch", "plain"): "loads are left to the compiler's order",
     ("prefetch", "pipelined"): "the next blocks are copied to shared memory while the current one is reduced",
     ("online", "block"): "maximum and sum in one pass, rescaled once a block: one exponential an element",
-    ("online", "lanes"): "maximum and sum in one pass, each lane with its own maximum: no block waits for a reduction",
+    ("online", "lanes"): "maximum and sum in one pass, each lane with its own maximum: no block waits for a reduction across lanes",
     ("online", "off"): "maximum first, then the sum: no rescaling, at the price of one more read",
     ("statistics", "welford"): "mean and variance in one pass, merged exactly",
     ("statistics", "two_pass"): "mean first, then the deviations from it: less arithmetic, one more read",
@@ -57,12 +57,17 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     if lanes >= 256 or not passes:
         passes.append("loop")
     splits = one_pass and not plan.program.of_kind("scan") and length >= 1024
-    if splits and rows <= 4096 * (1 if plan.contiguous else 64):
-        passes.append("split")
     programs = rows if plan.contiguous else max(rows // 64, 1)
-    if "split" in passes and programs < get_target(task.target).multiprocessors and length >= 8192:
+    processors = get_target(task.target).multiprocessors
+    # More rows than the card holds programs fill it by themselves.
+    if splits and programs < 4 * processors:
+        passes.append("split")
+    tracks = [track.kind for found in plan.tracks(True, True) for track in found]
+    read_once = plan.contiguous and not plan.full_outputs and lanes >= 8192 and set(tracks) == {"online"}
+    if "split" in passes and programs < processors and length >= 8192:
         passes = ["split", *(name for name in passes if name != "split")]
-    elif lanes > room and "loop" in passes:
+    elif (lanes > room or read_once) and "loop" in passes:
+        # Where nothing is written along the row, a loop reads it once too, and its programs are small and many.
         passes = ["loop", *(name for name in passes if name != "loop")]
     space: dict[str, tuple[Any, ...]] = {"passes": tuple(passes)}
     if not plan.kept:
@@ -71,26 +76,29 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
         space["rows"] = ("several",)
     else:
         space["rows"] = ("several", "one") if lanes <= 1024 else ("one", "several") if lanes <= 4096 else ("one",)
-    space["grid"] = ("one", "persistent") if "row" in passes and plan.kept else ("one",)
     space["cache"] = ("default", "stream")
-    if len(passes) > 1 or passes[0] != "row":
+    looped = len(passes) > 1 or passes[0] != "row"
+    if looped and "online" in tracks:
+        space["online"] = ("block", "lanes", "off") if not plan.contiguous else ("lanes", "block") if lanes > 1024 else ("block", "lanes")
+    if looped and "moments" in tracks:
+        space["statistics"] = ("welford", "two_pass")
+    # These have rarely won where they were measured: last, so that a short search meets them last.
+    space["grid"] = ("one", "persistent") if "row" in passes and plan.kept else ("one",)
+    if looped:
         space["prefetch"] = ("plain", "pipelined")
-        tracks = [track.kind for found in plan.tracks(True, True) for track in found]
-        if "online" in tracks:
-            space["online"] = ("block", "lanes", "off")
-        if "moments" in tracks:
-            space["statistics"] = ("welford", "two_pass")
     return space
 
 
 def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str, list[int]]:
     """The numbers to try, for the captured sizes, the most promising first."""
     most = 1024 // get_target(task.target).warp_size
-    item = max((ITEM_BYTES.get(access.dtype, 4) for access in plan.program.accesses), default=4)
+    item = max((ITEM_BYTES.get(access.dtype, 4) for access in plan.program.accesses if _is_big(plan, access.input)), default=4)
     lanes = 1 << (plan.length - 1).bit_length()
     several = choices["rows"] == "several"
     tune: dict[str, list[int]] = {}
     per_thread = 64 // item if plan.contiguous else 32
+    if plan.contiguous and any(plan.along_row(value) and not plan.is_full(value) for value in plan.program.of_kind("load")):
+        per_thread //= 2  # weights along the row take registers too
     if choices["passes"] == "row":
         elements = lanes
         if several:
@@ -100,7 +108,9 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
             tune["ROWS"] = _around(best, 2 if plan.contiguous else 8, 512)
             elements = lanes * best
         warps = max(1, min(elements // (32 * per_thread), most))
-        tune["NUM_WARPS"] = _around(min(max(warps, 1 if several else 4 if lanes >= 2048 else 1), most), 1, most)
+        best, *others = _around(min(max(warps, 1 if several else 4 if lanes >= 2048 else 1), most), 1, most)
+        # Of one row, more warps hold fewer elements each: more rows fit on a multiprocessor.
+        tune["NUM_WARPS"] = [best, *(others if several else sorted(others, reverse=True))]
         if choices["grid"] == "persistent":
             tune["PROGRAMS"] = _around(max(1, 32 // tune["NUM_WARPS"][0]), 1, 16)
             room = 160 << 10
@@ -111,13 +121,17 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
         tune["ROWS"] = [64, 32, 128] if not plan.contiguous else [4, 2, 8]
         tune["BLOCK"] = [32, 16, 64] if not plan.contiguous else [512, 1024, 256]
         tune["NUM_WARPS"] = [4, 8]
+    elif any(plan.deep(tracks, choices) for tracks in plan.tracks(True, True)):
+        tune["DEPTH"] = [4, 2, 8]
+        tune["NUM_WARPS"] = [8, 4, 16] if most >= 16 else [8, 4]
     else:
         tune["BLOCK"] = [size for size in (4096, 8192, 2048, 1024) if size <= max(lanes, 1024)]
-        tune["NUM_WARPS"] = [8, 4, 16] if most >= 16 else [8, 4]
+        wide = most >= 16 and choices["passes"] == "loop" and lanes >= 8192
+        tune["NUM_WARPS"] = [16, 8, 4] if wide else [8, 4, 16] if most >= 16 else [8, 4]
     if choices["passes"] == "split":
         programs = max(plan.rows // (tune["ROWS"][0] if several else 1), 1)
         wanted = 1 << max(1, (get_target(task.target).multiprocessors * 8 // programs - 1).bit_length())
-        blocks = max(2, plan.length // tune["BLOCK"][0])
+        blocks = max(2, plan.length // tune.get("BLOCK", [8192])[0])
         best = max(2, min(wanted, 1 << (blocks.bit_length() - 1), 2048))
         tune["SPLIT"] = _around(best, 2, 4096)
     if choices.get("prefetch") == "pipelined":
@@ -129,7 +143,8 @@ def write_rows(task: Task, program: Program, choices: Mapping[str, Any], title: 
     """The module of a row program, all of its stages."""
     found = stages(program)
     made = [plan_rows(stage.program) for stage in found]
-    launcher = Launcher(task, program, taken=("BLOCK", "ROWS", "SPLIT", "NUM_WARPS", "NUM_STAGES", "PROGRAMS", "multiprocessors", "on_gpu"))
+    constants = ("BLOCK", "DEPTH", "VECTOR", "EVEN", "ROWS", "SPLIT", "NUM_WARPS", "NUM_STAGES", "PROGRAMS")
+    launcher = Launcher(task, program, taken=(*constants, "multiprocessors", "on_gpu"))
     needs = Needs()
     names: dict[Output, str] = {}
     for stage in found:
