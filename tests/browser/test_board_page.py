@@ -315,6 +315,7 @@ def test_no_panel_is_ever_empty(page, count):
     for tab in ("Why", "Code", "Diff", "Edit", "Log"):
         page.get_by_role("tab", name=tab).click()
         assert page.locator(".kw-tabpanel").inner_text().strip(), tab
+    assert "rmsnorm for cuda:90" in page.locator(".kw-log").inner_text()  # the run's log needs no variant
     assert page.locator(".kw-panel-table").inner_text().strip()
     assert page.seen.errors == []
 

@@ -69,7 +69,8 @@ def point(number: int, evaluation: Evaluation) -> dict[str, Any]:
 
 def _notes(head: Mapping[str, Any], prepared: Prepared | None) -> list[str]:
     """What must not be overlooked: above all that the op can't tell right from wrong."""
-    notes = [note["message"] for note in head["notes"] if note["level"] != "info"]
+    # Before there is a variant every note counts: that no expert fits the op, for one, is why Step brings nothing.
+    notes = [note["message"] for note in head["notes"] if note["level"] != "info" or not head["candidates"]]
     if prepared is None:
         return notes
     bad = prepared.degenerate

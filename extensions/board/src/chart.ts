@@ -84,7 +84,7 @@ export class Chart {
       ...this.marks(),
       this.chosen(),
       this.cursorMark,
-      points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: HEIGHT / 2 }, this.nothing()),
+      points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: MARGIN.top + 14 }, this.nothing()),
     );
     this.drawLegend();
   }

@@ -12,7 +12,7 @@ import type { Store } from "./store";
 import { codeTab } from "./tabs/code";
 import { DiffTab } from "./tabs/diff";
 import { EditTab } from "./tabs/edit";
-import { logTab } from "./tabs/log";
+import { logTab, runLog } from "./tabs/log";
 import { whyTab } from "./tabs/why";
 import { VERDICTS, icon } from "./verdicts";
 
@@ -139,7 +139,9 @@ export class Inspector {
     this.life.abort();
     this.life = new AbortController();
     if (!row) put(this.head, h("span", { class: "kw-panel-title" }, "Variant"));
-    put(this.panel, missing(text));
+    // The run's own log needs no variant, and says why there is none.
+    if (!row && this.current === "Log") put(this.panel, ...runLog(this.store, ""));
+    else put(this.panel, missing(text));
   }
 
   private renderHead(row: Row): void {

@@ -108,6 +108,17 @@ def test_a_degenerate_op_is_told_first(recorded):
     assert "degenerate: zeros passes" in notes[0] and notes[1] == "the reference is not deterministic"
 
 
+def test_why_there_is_no_variant_is_told_and_later_only_warnings(recorded):
+    recorded.play(3)
+    note = {"message": "no built-in expert fits this op", "level": "info"}
+    early = {**recorded.header(), "notes": [note]}
+    recorded.header = lambda: early
+    assert rows.header(recorded, None)["notes"] == ["no built-in expert fits this op"]
+    later = {**early, "candidates": 3, "notes": [note, {"message": "the disk is full", "level": "warning"}]}
+    recorded.header = lambda: later
+    assert rows.header(recorded, None)["notes"] == ["the disk is full"]
+
+
 def test_what_an_opened_board_shows_is_what_a_live_one_showed(recorded):
     live = Browser()
     feed = Feed(recorded, live)

@@ -4,31 +4,39 @@ import type { Evaluation } from "../../../protocol";
 import { h } from "../dom";
 import * as format from "../format";
 import type { Tab } from "../inspector";
+import type { Store } from "../store";
 
 const SHOWN = 400;
 
 export const logTab: Tab = (panel, detail, store) => {
   const last = detail.evaluations.at(-1);
   const output = [...detail.evaluations].reverse().find((evaluation) => evaluation.log)?.log ?? "";
-  const lines = store.log.slice(-SHOWN);
   panel.append(
     h("h4", { class: "kw-h" }, `Output of ${detail.row.id}`),
     output
       ? h("pre", { class: "kw-pre", tabindex: 0 }, output)
       : h("p", { class: "kw-empty" }, last ? "Neither the compiler nor the variant had anything to say." : "It has not been judged yet."),
     ...(last ? stages(last) : []),
+    ...runLog(store, detail.row.id),
+  );
+};
+
+/** What happened in the run, the latest first; lines about variant `own` stand out. */
+export function runLog(store: Store, own: string): HTMLElement[] {
+  const lines = store.log.slice(-SHOWN).reverse();
+  return [
     h("h4", { class: "kw-h" }, "The run"),
     h(
       "ol",
       { class: "kw-log", reversed: true },
-      ...lines.reverse().map((line) =>
-        h("li", { class: `kw-log-${line.level}${line.candidate === detail.row.id ? " kw-log-own" : ""}` },
+      ...lines.map((line) =>
+        h("li", { class: `kw-log-${line.level}${own && line.candidate === own ? " kw-log-own" : ""}` },
           h("time", {}, format.clock(line.time)), h("span", {}, line.level === "warning" ? `warning: ${line.text}` : line.text)),
       ),
     ),
     ...(lines.length ? [] : [h("p", { class: "kw-empty" }, "Nothing has happened yet.")]),
-  );
-};
+  ];
+}
 
 function stages(evaluation: Evaluation): HTMLElement[] {
   const entries = Object.entries(evaluation.stage_ms);
