@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, diagnose
 
 from workbench import evolution
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "llm"))  # the scripted server lives there
 
 
 @pytest.fixture

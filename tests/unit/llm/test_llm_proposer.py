@@ -51,14 +51,14 @@ def test_importing_and_scripting_imports_neither_openai_nor_torch():
 
 def test_the_budget_is_held_before_the_call():
     for left, said in [
-        (Budget(tokens=2500), "the token budget is used up: a call to m may take 3,"),
+        (Budget(tokens=2500), "the token budget is used up: a call to m may take 4,"),
         (Budget(money=0.01), "the money budget is used up: a call to m may cost 0.01"),
     ]:
         asked, model = proposer([GOOD])
         with pytest.raises(ModelStopped) as caught:
             ask(asked, left=left)
         assert caught.value.kind == "budget" and str(caught.value).startswith(said) and model.requests == []
-    assert ask(proposer([GOOD])[0], left=Budget(tokens=4000, money=0.02)).candidate
+    assert ask(proposer([GOOD])[0], left=Budget(tokens=5000, money=0.02)).candidate
 
 
 def test_a_cheaper_model_that_fits_the_money_is_asked_instead():
@@ -71,7 +71,7 @@ def test_a_cheaper_model_that_fits_the_money_is_asked_instead():
 def test_retries_and_corrections_count_against_the_same_budget():
     asked, model = proposer(["no code here", GOOD])
     with pytest.raises(ModelStopped, match="token budget") as caught:
-        ask(asked, left=Budget(tokens=4500))
+        ask(asked, left=Budget(tokens=5500))
     assert len(model.requests) == 1 and caught.value.usage.tokens_out > 0
 
 

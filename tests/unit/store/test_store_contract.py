@@ -7,7 +7,7 @@ from store_world import STARTED, TASK, turn, whole_run
 
 from workbench.errors import MisuseError, NoSuchRunError, StoreError
 from workbench.events import EVENT_TYPES, Acted, Noted, Proposed
-from workbench.store import MemoryStore, Store
+from workbench.store import KeptCall, MemoryStore, Store
 
 
 class Clock:
@@ -113,3 +113,24 @@ def test_every_kind_of_event_can_be_kept(store):
     store.extend("r1", whole_run())
     proposed = store.events("r1", types=("Proposed",))[0].event
     assert isinstance(proposed, Proposed) and proposed.proposal.candidate.id == "k1"
+
+
+def call(key="q1", brief="b1", **more):
+    prompt = ({"role": "system", "content": "You write kernels."}, {"role": "user", "content": f"make it fast, {key} “°”"})
+    settings = {"max_tokens": 100, "temperature": None, "seed": 7}
+    return KeptCall(key, brief, "step", "m", prompt, settings, tokens_in=30, tokens_out=12, seconds=1.5, **({"money": 0.25} | more))
+
+
+def test_calls_come_back_as_they_went_in_numbered_in_a_run_and_go_with_it(store):
+    store.append("r1", STARTED)
+    store.append("r2", STARTED)
+    kept = [store.keep_call("r1", one) for one in (call(), call("q2", reply="yes"), call("q2", "b2", error="HTTP 500", money=None))]
+    store.keep_call("r2", call())
+    assert [one.number for one in kept] == [1, 2, 3] and kept[0].time < kept[2].time
+    assert store.calls("r1") == tuple(kept) and store.calls("r1", brief="b1") == tuple(kept[:2])
+    assert store.calls("r1", key="q2") == tuple(kept[1:]) and store.calls("r1", key="none") == ()
+    assert [stamped.type for stamped in store.events("r1")] == ["RunStarted"]
+    with pytest.raises(NoSuchRunError):
+        store.keep_call("nowhere", call())
+    store.clean(["r1"])
+    assert store.calls("r1") == () and len(store.calls("r2")) == 1

@@ -17,6 +17,11 @@ from workbench.proposers.llm.prices import Price, price_of
 from workbench.proposers.llm.tokens import count, count_messages
 from workbench.proposers.llm.transport import ContextTooLong, TransientFault, Transport
 
+UNKNOWN_DENSITY = 1.3
+"""How many times as many tokens as estimated a prompt may have, before an endpoint has told of any."""
+MARGIN = 1.05
+"""By how much a prompt may be denser in tokens than the densest one so far."""
+
 
 @dataclass(frozen=True)
 class Retry:
@@ -74,7 +79,7 @@ class Caller:
         self.left: Callable[[], Budget] | None = None
         self._in_flight: dict[int, WorstCase] = {}
         self._waiting: set[asyncio.Future[None]] = set()
-        self._denser: dict[str, float] = {}
+        self._density: dict[str, float] = {}
 
     async def call(self, request: ModelRequest, errand: Errand, spent: list[ModelCall]) -> ModelCall:
         """The answered call. Every attempt is appended to `spent`, so that its cost is known however this ends.
@@ -104,7 +109,7 @@ class Caller:
     async def _reserve(self, request: ModelRequest, errand: Errand, spent: list[ModelCall]) -> tuple[ModelRequest, WorstCase]:
         """The request as it may be sent, and what it may cost, set aside. Where only calls in flight are in the way, they are awaited."""
         price = price_of(request.model, self.prices)
-        prompt = math.ceil(count_messages(request.messages) * self._denser.get(request.model, 1.0))
+        prompt = math.ceil(count_messages(request.messages) * self._density.get(request.model, UNKNOWN_DENSITY))
         while True:
             flying = tuple(self._in_flight.values())
             if self.left is None:
@@ -183,8 +188,9 @@ class Caller:
     ) -> ModelCall:
         prompt, answer = count_messages(request.messages), count(reply)
         sound = _plausible(last.tokens_in, prompt, prompt) and _plausible(last.tokens_out, answer, request.max_tokens)
-        if sound:  # code can be denser than bytes say: the worst case of later calls takes that in
-            self._denser[request.model] = max(self._denser.get(request.model, 1.0), (last.tokens_in or 0) / prompt)
+        if sound:
+            told = MARGIN * (last.tokens_in or 0) / prompt
+            self._density[request.model] = max(self._density.get(request.model, 0.0), told)
             tokens_in, tokens_out, cached = last.tokens_in or 0, last.tokens_out or 0, last.cached
         elif error and not reply:  # refused or lost before an answer began: nobody charges for that
             tokens_in, tokens_out, cached = 0, 0, 0
