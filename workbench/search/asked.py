@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.brief import Brief, Proposal
-from workbench.candidate import Diagnosis, Evaluation
+from workbench.candidate import Candidate, Diagnosis, Evaluation
 from workbench.errors import OrderError
 from workbench.search.ideas import Idea
 
@@ -20,6 +20,37 @@ class Asked:
     idea: Idea
     received: Proposal | None = None
     told: tuple[Proposal, Evaluation | None, Diagnosis | None] | None = None
+
+    def given(self) -> Proposal | None:
+        """The answer, where the idea brought it along."""
+        given = self.idea.given
+        if given is None:
+            return None
+        return Proposal(brief=self.brief.id, candidate=given if self.idea.kind == "tune" else replace(given, id=self.brief.candidate))
+
+    def as_in_the_run(self, candidate: Candidate, entry: str) -> Candidate:
+        """A proposer's candidate with the id, island, parents and (for a repair) the plan that the brief implies."""
+        brief, plan = self.brief, candidate.plan
+        if brief.kind == "repair":
+            held = self.idea.parents[0]
+            kept = f"{held.plan or held.id} – repair {held.repairs + 1}"
+            if not plan.startswith(kept):  # as it does where a run is replayed
+                plan = f"{kept}: {plan}" if plan else kept
+        return replace(
+            candidate, id=brief.candidate, entry=entry, island=brief.island.name, brief=brief.id, plan=plan,
+            parents=tuple(parent.candidate.id for parent in brief.parents),
+        )  # fmt: skip
+
+    def expects(self, evaluation: Evaluation | None) -> Proposal:
+        """The answer that was received; an OrderError where this evaluation can't be of it."""
+        received = self.received
+        assert received is not None
+        if evaluation is None and received.candidate is not None:
+            raise OrderError(f"tell: brief {self.brief.id} has a candidate, so it needs its evaluation")
+        if evaluation is not None and (received.candidate is None or evaluation.candidate != received.candidate.id):
+            expected = received.candidate.id if received.candidate else "no candidate"
+            raise OrderError(f"tell: brief {self.brief.id} waits for {expected}, this evaluation is of {evaluation.candidate}")
+        return received
 
 
 class AskQueue:

@@ -15,31 +15,27 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.brief import Brief, Budget, Parent, Proposal, Role
-from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation, Verdict
-from workbench.errors import MisuseError, NoSuchCandidateError, OrderError
-from workbench.events import BestChanged, Event, Migrated, Noted
+from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation
+from workbench.errors import MisuseError, OrderError
+from workbench.events import Event, Noted
 from workbench.explain.strategy import describe as describe_strategy
 from workbench.records import digest
 from workbench.search.asked import Asked, AskQueue
 from workbench.search.briefs import directive_of, role_of, turn_seed
-from workbench.search.ideas import MISSES, Choice, Idea, island_idea, take
-from workbench.search.islands import Island
+from workbench.search.ideas import Choice, Idea, island_idea, take
 from workbench.search.ledger import Ledger
 from workbench.search.members import Member
 from workbench.search.plateau import PATIENCE, Plateau, Stage
+from workbench.search.population import Describe, Population
 from workbench.search.roles import ROLES
 from workbench.task import Task
 
 REPAIRS = 3
-STALE = 6
-"""Answers without a better best after which an island takes in an elite of another."""
 CLOSE_TO_FLOOR = 0.95
-
-Describe = Callable[[Candidate, Evaluation], Sequence[str]]
 
 
 class Search:
@@ -74,32 +70,24 @@ class Search:
         self.experts = tuple(experts)
         self.seed = seed
         self.floor_us = floor_us
-        self.islands = tuple(Island(index, role) for index, role in enumerate(roles))
+        self._population = Population(roles, repairs, describe)
+        self.islands = self._population.islands
         self._ledger = Ledger(budget or Budget())
         self._plateau = Plateau(patience)
-        self._repairs = repairs
         self._proposing = proposing
-        self._describe = describe
-        self._members: dict[str, Member] = {}
         self._asked = AskQueue()
         self._wishes: deque[Idea] = deque()
         self._tried: dict[str, str] = {}
         self._hints: list[str] = []
         self._bans: list[str] = []
-        self._best: Member | None = None
-        self._best_us: float | None = None
         self._pinned: Member | None = None
         self._candidates = 0
         self._end = ""
         self._tired = ""
         self._last_miss = ""
-        # Every island starts from an expert; with more experts than islands some get two, with fewer some share one.
-        for place in range(max(len(self.experts), len(self.islands)) if self.experts and seeding else 0):
-            self.islands[place % len(self.islands)].seeds.append(self.experts[place % len(self.experts)])
-        for place, elite in enumerate(elites):
-            home = self._home(elite) or self.islands[place % len(self.islands)]
-            given = replace(elite, id="", island=home.name, parents=(), brief="")
-            self._wishes.append(Idea("seed", home, given=given, directive="an elite of the earlier run, judged again", counts=False))
+        if seeding:
+            self._population.spread(self.experts)
+        self._wishes.extend(self._population.earlier(elites))
 
     # ---- ask and tell
 
@@ -129,10 +117,7 @@ class Search:
 
     def given(self, brief: Brief) -> Proposal | None:
         """The answer to a brief that needs no proposer: a tunable point, a person's variant, an elite of an earlier run."""
-        idea = self._asked.find("given", brief.id).idea
-        if idea.given is None:
-            return None
-        return Proposal(brief=brief.id, candidate=idea.given if idea.kind == "tune" else replace(idea.given, id=brief.candidate))
+        return self._asked.find("given", brief.id).given()
 
     def receive(self, proposal: Proposal) -> Proposal:
         """Takes a proposer's answer before it is judged, and returns it as it stands in this run.
@@ -172,13 +157,7 @@ class Search:
             raise OrderError(f"tell: brief {proposal.brief} was told before")
         if asked.received is None:
             self.receive(proposal)
-        received = asked.received
-        assert received is not None
-        if evaluation is None and received.candidate is not None:
-            raise OrderError(f"tell: brief {proposal.brief} has a candidate, so it needs its evaluation")
-        if evaluation is not None and (received.candidate is None or evaluation.candidate != received.candidate.id):
-            expected = received.candidate.id if received.candidate else "no candidate"
-            raise OrderError(f"tell: brief {proposal.brief} waits for {expected}, this evaluation is of {evaluation.candidate}")
+        received = asked.expects(evaluation)
         asked.told = (received, evaluation, diagnosis)
         return tuple(event for ready in self._asked.ready() for event in self._apply(ready))
 
@@ -233,12 +212,11 @@ class Search:
     @property
     def best(self) -> Parent | None:
         """The fastest right candidate with its best evaluation."""
-        return self._best.as_parent() if self._best else None
+        return self._population.best.as_parent() if self._population.best else None
 
     def elites(self) -> tuple[Parent, ...]:
         """The elites of all islands, the fastest first; each once."""
-        found = {member.id: member for island in self.islands for member in island.elites()}
-        return tuple(member.as_parent() for member in sorted(found.values(), key=lambda member: member.order))
+        return tuple(member.as_parent() for member in self._population.elites())
 
     # ---- the person
 
@@ -260,14 +238,14 @@ class Search:
         if not candidate:
             self._pinned = None
             return ()
-        self._pinned = self._member(candidate)
+        self._pinned = self._population.member(candidate)
         self._wake()
-        return tuple(self._migrate(self._pinned, island) for island in self.islands if candidate not in island.members)
+        return tuple(self._population.migrate(self._pinned, island) for island in self.islands if candidate not in island.members)
 
     def branch(self, candidate: str) -> None:
         """The next ask is one step from this candidate, on its own island."""
-        member = self._member(candidate)
-        self._wishes.append(Idea("step", self._home(member.candidate) or self.islands[0], parents=(member,), counts=False))
+        member = self._population.member(candidate)
+        self._wishes.append(Idea("step", self._population.home(member.candidate) or self.islands[0], parents=(member,), counts=False))
         self._wake()
 
     def submit(self, source: str, backend: Backend = "triton", parent: str = "", plan: str = "") -> Candidate:
@@ -280,9 +258,9 @@ class Search:
         twin = self._tried.get(digest(source))
         if twin:
             raise MisuseError(f"this is the source of {twin}: change something, or look at {twin}")
-        parents = (self._member(parent),) if parent else ()
-        nearest = parents[0] if parents else self._best
-        island = (self._home(nearest.candidate) if nearest else None) or self.islands[0]
+        parents = (self._population.member(parent),) if parent else ()
+        nearest = parents[0] if parents else self._population.best
+        island = (self._population.home(nearest.candidate) if nearest else None) or self.islands[0]
         candidate = Candidate(
             id=self._next_candidate(), backend=backend, source=source, entry=self.task.candidate_entry,
             parents=tuple(member.id for member in parents), island=island.name, proposer="person", plan=plan,
@@ -305,8 +283,8 @@ class Search:
         if self._wishes:
             return self._wishes.popleft()
         choice = Choice(
-            tune_cap=self.budget.tune, proposing=self._proposing, pinned=self._pinned, family=self._family(),
-            avoid=frozenset({self._best.id} if self._best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
+            tune_cap=self.budget.tune, proposing=self._proposing, pinned=self._pinned, family=self._population.family(self._pinned),
+            avoid=frozenset({self._population.best.id} if self._population.best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
         )  # fmt: skip
         for island in sorted(self.islands, key=lambda island: (island.asked, island.index)):
             idea = island_idea(island, self.islands, rng, choice)
@@ -341,93 +319,24 @@ class Search:
         twin = self._tried.setdefault(digest(candidate.source), brief.candidate)
         if twin != brief.candidate:
             return replace(proposal, candidate=None, reason=f"the same source as {twin}")
-        plan = candidate.plan
-        if brief.kind == "repair":
-            held = asked.idea.parents[0]
-            kept = f"{held.plan or held.id} – repair {held.repairs + 1}"
-            if not plan.startswith(kept):  # as it does where a run is replayed
-                plan = f"{kept}: {plan}" if plan else kept
-        return replace(proposal, candidate=replace(
-            candidate, id=brief.candidate, entry=self.task.candidate_entry, island=brief.island.name, brief=brief.id, plan=plan,
-            parents=tuple(parent.candidate.id for parent in brief.parents),
-        ))  # fmt: skip
+        return replace(proposal, candidate=asked.as_in_the_run(candidate, self.task.candidate_entry))
 
     # ---- telling, in ask order
 
     def _apply(self, asked: Asked) -> list[Event]:
         assert asked.told is not None
         idea, (proposal, evaluation, diagnosis) = asked.idea, asked.told
-        island = idea.island
-        island.open -= 1
+        idea.island.open -= 1
         if proposal.candidate is None or evaluation is None:
-            return self._missed(island, proposal.reason, counts=idea.counts)
+            self._last_miss = proposal.reason
+            return self._population.missed(idea.island) if idea.counts else []
         self._ledger.open -= 1
         self._ledger.add_evaluation(evaluation, tuned=idea.kind == "tune")
-        descriptors = tuple(self._describe(proposal.candidate, evaluation))
-        island.stale += 1
-        if idea.kind == "tune":
-            member = idea.parents[0]
-            member.tried_point(evaluation, diagnosis, descriptors)
-            for home in self.islands:
-                if member.id in home.members:
-                    home.take_note(member)
-        else:
-            member = self._born(idea, proposal.candidate, evaluation, diagnosis, descriptors)
-            island.misses = 0
-        return [*self._compare(member), *self._refresh(island), *self._course()]
-
-    def _missed(self, island: Island, reason: str, counts: bool) -> list[Event]:
-        self._last_miss = reason
-        if not counts:
-            return []
-        island.misses += 1
-        island.stale += 1
-        return self._refresh(island)
-
-    def _born(
-        self, idea: Idea, candidate: Candidate, evaluation: Evaluation, diagnosis: Diagnosis | None, descriptors: tuple[str, ...]
-    ) -> Member:  # fmt: skip
-        mended = idea.parents[0] if idea.kind == "repair" else None
-        member = Member(
-            number=len(self._members) + 1, candidate=candidate, evaluation=evaluation, diagnosis=diagnosis,
-            descriptors=descriptors, repairs=mended.repairs + 1 if mended else 0, plan=mended.plan if mended else candidate.plan,
-        )  # fmt: skip
-        self._members[member.id] = member
-        idea.island.add(member)
-        if not member.right and _mendable(evaluation.verdict) and member.repairs < self._repairs:
-            idea.island.repairs[member.id] = member
-        return member
-
-    def _compare(self, member: Member) -> list[Event]:
-        """A faster right one, or a faster point of the best, is the new best."""
-        time = member.time_us
-        if time is None or (self._best_us is not None and time >= self._best_us):
-            return []
-        self._best, self._best_us = member, time
-        return [BestChanged(candidate=member.id, evaluation=member.evaluation.id, time_us=time)]
-
-    def _refresh(self, island: Island) -> list[Event]:
-        """A stale island, or one whose proposers have nothing, takes in the fastest elite of the others that beats its own."""
-        if island.stale < STALE and island.misses < MISSES:
-            return []
-        best = island.best_us
-        others = [
-            elite for other in self.islands for elite in other.elites()
-            if elite.id not in island.members and (best is None or (elite.time_us or 0.0) < best)
-        ]  # fmt: skip
-        if not others:
-            return []
-        return [self._migrate(min(others, key=lambda member: member.order), island)]
-
-    def _migrate(self, member: Member, island: Island) -> Migrated:
-        source = self._home(member.candidate) or island
-        island.add(member)
-        island.stale = island.misses = 0
-        return Migrated(candidate=member.id, source=source.name, to=island.name)
+        return [*self._population.judged(idea, proposal.candidate, evaluation, diagnosis), *self._course()]
 
     def _course(self) -> list[Event]:
         """Stop at the floor; on a plateau change course, and stop in the end."""
-        name, time = self._best.id if self._best else "", self._best_us
+        name, time = self._population.best.id if self._population.best else "", self._population.best_us
         note = self._plateau.told(time, name, self.spent)
         if time and self.floor_us and self.floor_us / time >= CLOSE_TO_FLOOR:
             self._end = f"floor: {name} takes {time:.2f} µs, the roofline allows {self.floor_us:.2f} µs"
@@ -435,33 +344,7 @@ class Search:
             self._end = self._plateau.verdict
         return [Noted(note)] if note else []
 
-    # ---- looking things up
-
     def _wake(self) -> None:
         """Something new came from outside: proposers that had nothing may have something now."""
         self._tired = ""
-        for island in self.islands:
-            island.misses = 0
-
-    def _member(self, candidate: str) -> Member:
-        try:
-            return self._members[candidate]
-        except KeyError:
-            raise NoSuchCandidateError(f"the run has judged no candidate {candidate!r}") from None
-
-    def _home(self, candidate: Candidate) -> Island | None:
-        return next((island for island in self.islands if island.name == candidate.island), None)
-
-    def _family(self) -> frozenset[str]:
-        if self._pinned is None:
-            return frozenset()
-        family = {self._pinned.id}
-        for member in self._members.values():
-            if family.intersection(member.candidate.parents):
-                family.add(member.id)
-        return frozenset(family)
-
-
-def _mendable(verdict: Verdict) -> bool:
-    """Tampering is not a slip, and what could not be judged or timed is no fault of the code."""
-    return verdict not in (Verdict.RIGHT, Verdict.REFUSED, Verdict.NOT_JUDGED, Verdict.TIME_NOT_CONFIRMED)
+        self._population.wake()
