@@ -70,7 +70,7 @@ async def attempt(run: Run, brief: Brief) -> None:
     # Propose. Tunable points, the person's variants and earlier elites need no proposer.
     proposal = run.search.received(brief.id)
     if proposal is None:
-        proposal = run.receive(run.search.given(brief) or await run.writers.propose(brief))
+        proposal = run.receive(run.search.given(brief) or await run.propose(brief))
         if proposal.candidate is None:
             run.nothing(brief, proposal)
             return

@@ -168,6 +168,10 @@ class Run:
             replace(self.stored[brief.id], tried=brief.tried) if brief.id in self.stored else brief for brief in self.search.open_briefs
         )
 
+    async def propose(self, brief: Brief) -> Proposal:
+        """An answer from whoever writes candidates. Answers to earlier briefs may have come since this one was asked: it is told."""
+        return await self.writers.propose(replace(brief, tried=tuple(self.search.tried)))
+
     def receive(self, proposal: Proposal) -> Proposal:
         """A proposer's answer as it stands in this run."""
         received = self.search.receive(proposal)

@@ -36,6 +36,7 @@ from workbench.task import Task
 
 REPAIRS = 3
 CLOSE_TO_FLOOR = 0.95
+NOBODY = "nobody here writes candidates for this op: submit a variant, or start again with a model"
 
 
 class Search:
@@ -46,6 +47,7 @@ class Search:
 
     Attributes:
         islands: the populations, in the order of turns.
+        tried: digests of all sources proposed so far, and who had each.
         floor_us: the roofline floor; the run stops within 5 % of it. None, or 0, where there is none.
     """
 
@@ -63,7 +65,7 @@ class Search:
             repairs: links of a repair chain.
             patience: evaluations without a gain before each change of course.
             proposing: whether there is anybody to write candidates. If not, only what the person hands in is judged and tuned.
-            seeding: whether the experts write seeds; if not, they are only named in briefs.
+            seeding: whether the experts write seeds; if not, briefs only name them.
             describe: strategy descriptors of a candidate.
         """
         self.task = task
@@ -77,14 +79,12 @@ class Search:
         self._proposing = proposing
         self._asked = AskQueue()
         self._wishes: deque[Idea] = deque()
-        self._tried: dict[str, str] = {}
+        self.tried: dict[str, str] = {}
         self._hints: list[str] = []
         self._bans: list[str] = []
         self._pinned: Member | None = None
         self._candidates = 0
-        self._end = ""
-        self._tired = ""
-        self._last_miss = ""
+        self._end = self._tired = self._last_miss = ""
         if seeding:
             self._population.spread(self.experts)
         self._wishes.extend(self._population.earlier(elites))
@@ -103,10 +103,8 @@ class Search:
         idea = self._next_idea(rng)
         if idea is None:
             if self._asked.empty:
-                self._tired = (
-                    f"nothing new: {self._last_miss or 'no proposer has an answer'}" if self._proposing
-                    else "nobody here writes candidates for this op: submit a variant, or start again with a model"
-                )  # fmt: skip
+                nothing = f"nothing new: {self._last_miss or 'no proposer has an answer'}"
+                self._tired = nothing if self._proposing else NOBODY
             return None
         take(idea)
         brief = self._write_brief(idea, number)
@@ -255,7 +253,7 @@ class Search:
             MisuseError: the same source is in the run already.
             NoSuchCandidateError: there is no candidate of the id `parent`.
         """
-        twin = self._tried.get(digest(source))
+        twin = self.tried.get(digest(source))
         if twin:
             raise MisuseError(f"this is the source of {twin}: change something, or look at {twin}")
         parents = (self._population.member(parent),) if parent else ()
@@ -265,7 +263,7 @@ class Search:
             id=self._next_candidate(), backend=backend, source=source, entry=self.task.candidate_entry,
             parents=tuple(member.id for member in parents), island=island.name, proposer="person", plan=plan,
         )  # fmt: skip
-        self._tried[digest(source)] = candidate.id
+        self.tried[digest(source)] = candidate.id
         self._wishes.appendleft(Idea("person", island, parents=parents, given=candidate, counts=False))
         self._wake()
         return candidate
@@ -302,7 +300,7 @@ class Search:
             id=f"b{number}", kind=idea.kind, candidate=candidate, island=role, task=self.task,
             parents=tuple(member.as_parent() for member in idea.parents), parameters=dict(idea.parameters),
             expert=dict(idea.expert), directive=directive_of(idea, role, self._plateau), experts=self.experts,
-            hints=tuple(self._hints), bans=tuple(self._bans), left=self._ledger.left(), tried=tuple(self._tried),
+            hints=tuple(self._hints), bans=tuple(self._bans), left=self._ledger.left(), tried=tuple(self.tried),
             seed=turn_seed(self.seed, number),
         )  # fmt: skip
 
@@ -316,7 +314,7 @@ class Search:
         brief, candidate = asked.brief, proposal.candidate
         if candidate is None:
             return proposal
-        twin = self._tried.setdefault(digest(candidate.source), brief.candidate)
+        twin = self.tried.setdefault(digest(candidate.source), brief.candidate)
         if twin != brief.candidate:
             return replace(proposal, candidate=None, reason=f"the same source as {twin}")
         return replace(proposal, candidate=asked.as_in_the_run(candidate, self.task.candidate_entry))

@@ -10,7 +10,8 @@ import pytest
 from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, source_of
 
 from workbench import evolution
-from workbench.brief import Budget
+from workbench.brief import Budget, Proposal
+from workbench.candidate import Candidate
 from workbench.errors import StoreError
 from workbench.events import Asked, Ended, Evaluated, Noted, Proposed, Spent, StateChanged
 from workbench.evolution import loop
@@ -67,6 +68,22 @@ def test_the_proposer_is_told_what_was_tried(begin):
     run, _ = begin(proposers=(proposer,))
     run.step(2).wait(10)
     assert [len(brief.tried) for brief in proposer.briefs] == [0, 1, 2]
+
+
+def test_briefs_in_flight_are_told_what_earlier_ones_brought(begin):
+    proposer = ScriptedProposer()
+    run, _ = begin(ScriptedFleet(seconds=0.02), proposers=(proposer,), budget=Budget(evaluations=4), auto=True, lanes=4)
+    run.wait(10)
+    assert [len(brief.tried) for brief in proposer.briefs[:4]] == [0, 0, 0, 0]  # it waits before it answers, as a model does
+
+    class Prompt(ScriptedProposer):
+        async def propose(self, brief):
+            self.briefs.append(brief)
+            return Proposal(brief.id, Candidate("?", "triton", source_of(len(brief.tried)), "?", proposer=self.name))
+
+    run, _ = begin(ScriptedFleet(seconds=0.02), proposers=(Prompt(),), budget=Budget(evaluations=4), auto=True, lanes=4)
+    run.wait(10)
+    assert [stamped.event.proposal.reason for stamped in run.events() if isinstance(stamped.event, Proposed)] == [""] * 4
 
 
 @pytest.mark.parametrize("lanes", [1, 3])

@@ -139,7 +139,7 @@ def test_a_model_alone_sees_the_experts_but_gets_no_expert_seeds(begin):
 
 def test_answers_are_heard_while_they_are_written_and_nothing_of_it_is_an_event(begin):
     with Server(Say(reply(3), usage(), cut_after=4), lambda body: Say(reply(3), usage(), delay=0.005, chunk=50)) as server:
-        run, _ = begin(proposers=(model(server),), budget=Budget(evaluations=1))
+        run, _ = begin(ScriptedFleet(prepare_seconds=0.5), proposers=(model(server),), budget=Budget(evaluations=1))
         heard, open_then = [], []
 
         def listen(news):
