@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from workbench.capture.quiet import quiet
 from workbench.capture.references import describe
 from workbench.capture.specs import dtype_name
 from workbench.graph import Graph, Node
-from workbench.task import InputSpec, Values
+from workbench.task import InputSpec
 
 LIMIT = 3000
 """Calls that are traced at most."""
@@ -100,8 +101,8 @@ def trace(
 
 
 def warm_up() -> None:
-    """Loads torch's tracer, which takes seconds the first time, by tracing next to nothing. Meant for a thread in the background."""
-    trace(torch.neg, (InputSpec("x", (1,), "float32", (1,), Values("normal")),), torch.device("cpu"))
+    """Loads what torch's tracer imports, which takes seconds the first time. It traces nothing."""
+    importlib.import_module("torch._dynamo")
 
 
 def _traced(run: Callable[..., Any], fakes: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
