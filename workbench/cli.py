@@ -106,6 +106,8 @@ def _judge(options: argparse.Namespace) -> int:
         source = path.read_text()
     except OSError as error:
         raise MisuseError(f"{path}: {error.strerror}: give the path of a candidate") from None
+    except UnicodeDecodeError:
+        raise MisuseError(f"{path} is no text: give the path of a candidate, a Python module") from None
     backend: Any = "cuda" if "CUDA" in source and "KERNELS" in source else "triton"
     candidate = Candidate("k1", backend, source, captured.task.candidate_entry, proposer="person")
     prepared, evaluation = judge_once(
@@ -127,7 +129,8 @@ def _judge(options: argparse.Namespace) -> int:
         }
         print(json.dumps(result))
     else:
-        print(f"{evaluation.verdict.value}: {evaluation.reason or in_us(evaluation.timing)}  (judged by {evaluation.judged_by})")
+        judge = f"  (judged by {evaluation.judged_by})" if evaluation.judged_by else ""
+        print(f"{evaluation.verdict.value}: {evaluation.reason or in_us(evaluation.timing)}{judge}")
         if evaluation.witness:
             print(f"  witness: {evaluation.witness}")
     return 0 if evaluation.verdict in (Verdict.RIGHT, Verdict.LOWER_PRECISION) else 1
@@ -180,6 +183,8 @@ def _clean(options: argparse.Namespace) -> int:
 
     if not options.run and options.older_than is None:
         raise MisuseError("say what to remove: ids of runs, or --older-than DAYS")
+    if options.older_than is not None and not options.older_than >= 0:
+        raise MisuseError(f"--older-than {options.older_than:g}: give a number of days, 0 for every run")
     removed = open_default(Path.cwd()).clean(options.run, older_than_days=options.older_than)
     print(f"removed {len(removed)} runs: {', '.join(removed)}" if removed else "nothing to remove")
     return 0

@@ -38,6 +38,7 @@ OP = "import torch\ndef op(x):\n    return x + 1\ny = op(torch.ones(4))"
         ("--steps x", "UsageError: argument --steps: invalid int value: 'x'"),
         ("--steps 0", "MisuseError: steps is 0: give at least 1"),
         ("--seconds -1", "MisuseError: seconds is -1.0: give more than 0"),
+        ("--seconds nan", "MisuseError: seconds is nan: give more than 0"),
         ("--out 1x", "UsageError: --out 1x: not a name for a variable"),
         ("--inputs '[torch.ones(3)]'", "UsageError: --inputs [torch.ones(3)]: give the name of a variable or function"),
         ("--name 'x", "UsageError: --name 'x: No closing quotation"),
@@ -55,6 +56,20 @@ def test_a_cell_without_a_call_is_one_line_with_the_mend(shell, capsys):
     assert failure(shell, "%%evolve_kernel\ndef op(x):\n    return x + 1\n").startswith("CaptureError: no call in the cell")
     out = capsys.readouterr()
     assert "Traceback" not in out.out + out.err
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("x = 1\ndef f(x:\n    return x", "line 3: '(' was never closed"), ("await f(x)", "line 2: 'await' outside function")],
+)
+def test_a_cell_that_is_not_python_is_one_line(shell, cell, said):
+    assert failure(shell, f"%%evolve_kernel\n{cell}") == f"MisuseError: the cell is not Python: {said}"
+
+
+def test_an_op_that_opens_a_file_is_refused_in_one_line(shell):
+    """IPython's own `open` wraps a built-in, which has no source."""
+    cell = "%%evolve_kernel\nimport torch\ndef f(x):\n    open('/dev/null').close()\n    return x * 2\nf(torch.ones(4))"
+    assert failure(shell, cell).startswith("CaptureError: open was made by IPython")
 
 
 def test_what_the_op_raises_comes_through_as_it_is(shell, capsys):

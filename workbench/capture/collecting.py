@@ -286,7 +286,7 @@ def defining(function: types.FunctionType, name: str) -> tuple[types.FunctionTyp
         CaptureError: the source can't be found, or a library made the function.
     """
     inner = inspect.unwrap(function)
-    if inner is not function:
+    if inner is not function and isinstance(inner, types.FunctionType):  # else it wraps a built-in, as IPython's `open` does
         source = without_compiling(source_of(inner, name), inner)
         if getattr(source.node, "decorator_list", ()):
             return inner, source

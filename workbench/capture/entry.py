@@ -75,6 +75,7 @@ class Call:
 
     def run(self) -> Call:
         """Runs the op, once."""
+        __tracebackhide__ = True
         self.value = self.op(*self.args, **self.kwargs)
         self.ran = True
         return self

@@ -62,6 +62,8 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     candidate, believed = find(evolution, candidate_id, summary)
     if believed is None:
         raise MisuseError(f"{candidate.id} was not judged yet: wait for it, then accept it")
+    if believed.verdict is Verdict.DOES_NOT_BUILD:
+        raise AcceptRefusedError(f"{candidate.id} does not build: {believed.reason}: mend it, submit it, and accept the new variant")
 
     started = summary.started
     assert started is not None

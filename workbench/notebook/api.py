@@ -117,7 +117,7 @@ def begin(
 
     if steps is not None and steps < 1:
         raise MisuseError(f"steps is {steps}: give at least 1")
-    if seconds is not None and seconds <= 0:
+    if seconds is not None and not seconds > 0:
         raise MisuseError(f"seconds is {seconds}: give more than 0")
     started = evolution.start(
         captured,

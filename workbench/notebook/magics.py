@@ -14,7 +14,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
-from workbench.errors import CaptureError
+from workbench.errors import CaptureError, MisuseError
 from workbench.notebook import views
 from workbench.notebook.api import begin, check_proposer
 from workbench.notebook.api import open as open_run
@@ -126,6 +126,11 @@ class EvolveMagics(Magics):  # type: ignore[misc]
             if error.__cause__ is not None and str(error).endswith(OP_RAISES):
                 raise error.__cause__ from None
             raise
+        except SyntaxError as error:
+            if not str(error.filename).startswith("<workbench-cell"):
+                raise
+            # The line as the cell has it, below the magic's own.
+            raise MisuseError(f"the cell is not Python: line {(error.lineno or 0) + 1}: {error.msg}") from None
         if captured.shown is not None:
             display(captured.shown)
         return captured
