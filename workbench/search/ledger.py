@@ -64,7 +64,10 @@ class Ledger:
         for name, unit in _UNITS.items():
             cap, spent = getattr(self.budget, name), getattr(self.spent, name)
             if cap is not None and (spent >= cap or spent + coming[name] > cap):
-                return f"budget: {_figure(spent)} of {_figure(cap)} {unit} are used"
+                digits = 4 if name == "money" else 2
+                used = f"budget: {_figure(spent, digits)} of {_figure(cap, digits)} {unit} are used"
+                dearest = self._dearest.get(name)
+                return used if spent >= cap or not dearest else f"{used}, and one more may take {_figure(dearest, digits)}"
         return ""
 
     @property
@@ -90,5 +93,6 @@ class Ledger:
         )
 
 
-def _figure(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+def _figure(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits and "." in text else text

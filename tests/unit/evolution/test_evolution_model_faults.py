@@ -185,14 +185,18 @@ def test_an_answer_that_was_stored_before_a_kill_is_used_and_paid_for_once(begin
 
 
 def test_a_stored_answer_is_used_whichever_model_the_bandit_would_choose_now(begin):
+    alike = {"m": Price(1.0, 1.0), "n": Price(1.0, 1.0)}
     with Server(answer) as server:
-        run, _ = begin(proposers=(model(server, ("m", "n")),), budget=Budget(evaluations=6), auto=True, lanes=1)
+        run, _ = begin(proposers=(model(server, ("m", "n"), prices=alike),), budget=Budget(evaluations=6), auto=True, lanes=1)
         run.wait(20)
         whole, calls = run.events(), run.calls()
+        assert {call.model for call in calls} == {"m", "n"}
         for number in range(2, 6):
             at = next(place for place, one in enumerate(whole) if one.type == "Proposed" and one.event.proposal.brief == f"b{number}")
             store = cut_store(whole, calls, at, number)
-            again = evolution.open_run(store, "r1", proposers=(model(server, ("m", "n")),), fleet=ScriptedFleet, diagnose=diagnose, lanes=1)
+            again = evolution.open_run(
+                store, "r1", proposers=(model(server, ("m", "n"), prices=alike),), fleet=ScriptedFleet, diagnose=diagnose, lanes=1
+            )
             again.resume().wait(20)
             again.close()
             first = [call for call in store.calls("r1") if call.brief == f"b{number}"]

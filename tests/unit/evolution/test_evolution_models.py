@@ -90,6 +90,15 @@ def test_an_answer_is_capped_lower_where_the_budget_has_no_room_for_more(begin):
     assert len(run.rows()) == 1 and 10_000 < sent < 20_000
 
 
+def test_what_an_unusable_answer_cost_counts_before_it_is_asked_for_again(begin):
+    with Server(lambda body: Say("no code", usage(tokens_of(body), TOKENS_OUT))) as server:
+        run, _ = begin(proposers=(model(server, max_output=TOKENS_OUT),), budget=Budget(tokens=6000), auto=True, lanes=1)
+        run.wait(20)
+    assert len(server.requests) == 1 and "the token budget is used up" in of(run, Proposed)[0].proposal.reason
+    assert run.reason == f"budget: {run.header()['spent']['tokens']} of 6000 tokens are used, and one more may take 3083"
+    assert run.header()["spent"]["tokens"] == tokens_of(server.requests[0]) + TOKENS_OUT
+
+
 def test_no_cap_is_passed_by_answers_in_flight_together(begin):
     with Server(lambda body: Say(reply(2, str(body["seed"])), usage(tokens_of(body), 3000), delay=0.005, chunk=100)) as server:
         run, _ = begin(proposers=(model(server),), budget=Budget(tokens=14_000), auto=True, lanes=4)
