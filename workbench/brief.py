@@ -44,6 +44,15 @@ class Parent:
     evaluation: Evaluation
     diagnosis: Diagnosis | None = None
 
+    def __str__(self) -> str:
+        timing, plan = self.evaluation.timing, self.candidate.plan.split("\n")[0]
+        cost = f", {timing.median_us:.1f} µs {'modelled' if timing.modelled else 'measured'}" if timing is not None else ""
+        return f"{self.evaluation.id}: {self.evaluation.verdict.value.replace('_', ' ')}{cost}" + (f" ({plan})" if plan else "")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In a notebook a line, not the whole record."""
+        printer.text(str(self))
+
 
 @dataclass(frozen=True)
 class Card:

@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
+        _check(options)
         return command(options)
     except MisuseError as error:
         return _fail(str(error), 2)
@@ -33,6 +34,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What argparse can't know: amounts that make no sense, and a GPU that is not there."""
+    for name in ("steps", "seconds", "tokens", "money", "lanes", "evaluations"):
+        amount = getattr(options, name, None)
+        if amount is not None and not amount > 0:
+            raise MisuseError(f"--{name} {amount}: give more than 0, or leave it out")
+    if getattr(options, "device", None) == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise MisuseError("--device cuda: no GPU answers here: leave --device out, or run it where there is one")
 
 
 def _fail(message: str, status: int) -> int:

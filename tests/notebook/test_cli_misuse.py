@@ -18,3 +18,25 @@ def test_a_candidate_that_is_no_text(tmp_path, capsys: pytest.CaptureFixture[str
 def test_clean_removes_nothing_by_a_slip(days: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clean", "--older-than", days]) == 2
     assert capsys.readouterr().err == f"workbench: --older-than {days}: give a number of days, 0 for every run\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--steps", "0"], "--steps 0: give more than 0, or leave it out"),
+        (["--steps", "-1"], "--steps -1: give more than 0, or leave it out"),
+        (["--seconds", "nan"], "--seconds nan: give more than 0, or leave it out"),
+    ],
+)
+def test_amounts_that_make_no_sense_start_nothing(options: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evolve", "op.py", *options]) == 2
+    assert capsys.readouterr().err == f"workbench: {line}\n"
+
+
+def test_a_gpu_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    assert main(["judge", "op.py", "candidate.py", "--device", "cuda"]) == 2
+    assert capsys.readouterr().err.startswith("workbench: --device cuda: no GPU answers here")

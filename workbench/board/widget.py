@@ -57,7 +57,7 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
         self._feed = Feed(evolution, self._tell, shown=self._show)
 
     def __repr__(self) -> str:
-        return f"Board({self._run.task.name}, {self.state}, {self.evaluations} judged)"
+        return f"Board of {self._run.task.name}, run {self._run.id}"
 
     def select(self, candidate: str) -> Board:
         """Shows one variant in every view of the board.

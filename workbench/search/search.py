@@ -264,7 +264,9 @@ class Search:
             parents=tuple(member.id for member in parents), island=island.name, proposer="person", plan=plan,
         )  # fmt: skip
         self.tried[digest(source)] = candidate.id
-        self._wishes.appendleft(Idea("person", island, parents=parents, given=candidate, counts=False))
+        # Before everything else, but after what the person handed in earlier.
+        earlier = sum(1 for wish in self._wishes if wish.kind == "person")
+        self._wishes.insert(earlier, Idea("person", island, parents=parents, given=candidate, counts=False))
         self._wake()
         return candidate
 

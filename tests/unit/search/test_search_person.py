@@ -90,3 +90,10 @@ def test_no_expert_and_nobody_to_ask_ends_at_once_but_a_submission_wakes_it():
     search.submit(source_of(5))
     assert search.finished is None
     assert len(drive(search, nothing, steps=1)) == 1
+
+
+def test_what_the_person_hands_in_is_judged_in_the_order_of_handing_in():
+    search = make()
+    drive(search, steps=2)
+    handed = [search.submit(f"def f(x):\n    return x * {number}\n").id for number in range(3)]
+    assert [search.ask().candidate for _ in range(3)] == handed
