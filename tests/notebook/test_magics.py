@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-from conftest import stored_run
+import sys
+from pathlib import Path
 
-from workbench import store
-from workbench.errors import NoSuchRunError
+import pytest
+from conftest import SOFTMAX, candidate_of, stored_run
+
+from workbench import events, store
+from workbench.brief import Proposal
+from workbench.candidate import Verdict
+from workbench.errors import MisuseError, NoSuchRunError
 from workbench.notebook import api
 from workbench.notebook.magics import TAKES_ID, VERBS
+
+sys.path.append(str(Path(__file__).parents[1] / "unit" / "llm"))  # the scripted server lives there
+from server import Say, Server, usage
 
 
 def failure(shell, cell: str) -> str:
@@ -28,6 +36,12 @@ def opened(shell, tmp_path, softmax_task):
     return api.open("softmax-1")
 
 
+@pytest.fixture
+def no_endpoint(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
 OP = "import torch\ndef op(x):\n    return x + 1\ny = op(torch.ones(4))"
 
 
@@ -42,13 +56,19 @@ OP = "import torch\ndef op(x):\n    return x + 1\ny = op(torch.ones(4))"
         ("--out 1x", "UsageError: --out 1x: not a name for a variable"),
         ("--inputs '[torch.ones(3)]'", "UsageError: --inputs [torch.ones(3)]: give the name of a variable or function"),
         ("--name 'x", "UsageError: --name 'x: No closing quotation"),
-        ("--model gpt", "UsageError: --model: no language model can be asked yet"),
-        ("--tokens 100", "UsageError: --tokens: no language model can be asked yet"),
-        ("--proposer oracle", "MisuseError: no proposer 'oracle': there is experts"),
+        ("--model gpt", "MisuseError: --model gpt: set OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a local server)"),
+        ("--model ,", "MisuseError: --model: name a model"),
+        ("--tokens 100", "MisuseError: --tokens 100: only a model uses tokens: name one with --model"),
+        ("--model gpt --tokens 0", "MisuseError: --tokens 0: give more than 0"),
+        ("--tokens many", "UsageError: argument --tokens: invalid int value: 'many'"),
+        ("--money 1", "MisuseError: --money 1.0: only a model uses money"),
+        ("--proposer llm", "MisuseError: --proposer llm: name a model"),
+        ("--proposer experts --model gpt", "MisuseError: --model gpt: --proposer experts asks no model: add llm"),
+        ("--proposer oracle", "MisuseError: no proposer 'oracle': there is experts, llm"),
         ("--target cuda:1", "MisuseError: unknown target 'cuda:1'"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_fails_the_cell(shell, line, said):
+def test_a_wrong_option_is_one_line_and_fails_the_cell(shell, no_endpoint, line, said):
     assert failure(shell, f"%%evolve_kernel {line}\n{OP}").startswith(said)
 
 
@@ -92,7 +112,12 @@ def test_what_the_op_raises_comes_through_as_it_is(shell, capsys):
         ("show", "UsageError: %evolve_kernel show: give the id of one variant"),
         ("diff", "UsageError: %evolve_kernel diff: give the id of a variant, or two"),
         ("hint", "UsageError: %evolve_kernel hint: say it in words"),
-        ("accept", "UsageError: the following arguments are required: ID"),
+        ("accept", "UsageError: %evolve_kernel accept what? give an id such as k3 or best"),
+        ("accept --replace", "UsageError: %evolve_kernel accept what? give an id such as k3 or best"),
+        ("accept k1 --frob", "UsageError: %evolve_kernel accept: '--frob' is none of what it takes: one id, --replace, --to FILE"),
+        ("accept k1 k2", "UsageError: %evolve_kernel accept: 'k2' is none of what it takes: one id"),
+        ("accept 'k1", "UsageError: %evolve_kernel accept 'k1: No closing quotation"),
+        ("accept k1 --to", "UsageError: argument --to: expected one argument"),
         ("accept k1 --replace --to x.py", "UsageError: %evolve_kernel accept: --replace or --to FILE, not both"),
         ("open", "NoSuchRunError: "),
     ],
@@ -143,6 +168,9 @@ def test_completion_knows_options_verbs_variants_and_runs(opened, shell):
     assert {"--steps", "--seconds"} <= set(completions(shell, "%%evolve_kernel --s"))
     assert "--auto" not in completions(shell, "%%evolve_kernel --auto --")
     assert completions(shell, "%%evolve_kernel --target cuda:8") == ["cuda:80"]
+    assert completions(shell, "%%evolve_kernel --mo") == ["--money", "--model"]
+    assert completions(shell, "%%evolve_kernel --proposer ") == ["experts", "llm", "experts,llm"]
+    assert completions(shell, "%%evolve_kernel --proposer experts,") == ["experts,llm"]
     assert set(completions(shell, "%evolve_kernel s")) == {"status", "step", "stop", "show"}
     for verb in TAKES_ID:
         assert completions(shell, f"%evolve_kernel {verb} k") == ["k3", "k2", "k1"]
@@ -176,4 +204,73 @@ def test_loading_twice_and_unloading(shell):
 def test_help_names_every_verb_and_option(shell):
     text = shell.magics_manager.magics["line"]["evolve_kernel"].__doc__
     assert all(verb in text for verb in VERBS)
-    assert "--target" in text
+    assert all(option in text for option in ("--target", "--model", "--tokens", "--money", "--proposer"))
+
+
+@pytest.mark.parametrize(("end", "said"), [(True, "the run has ended: resume it with more steps, then accept it"), (False, "wait for it")])
+def test_a_variant_that_was_not_judged_is_not_accepted_and_the_line_says_what_to_do(shell, tmp_path, softmax_task, end, said):
+    kept = store.open_default(tmp_path)
+    stored_run(kept, softmax_task, end=False)
+    unjudged = events.Proposed(Proposal("b4", candidate_of(SOFTMAX, "softmax", "k4")))
+    kept.extend("softmax-1", (unjudged, *([events.Ended("stopped by the person", "k1")] if end else [])))
+    api.open("softmax-1")
+    text = failure(shell, "%evolve_kernel accept k4")
+    assert text.startswith("MisuseError: k4 was ") and said in text
+
+
+DOUBLE = """\
+Plan: one block per program.
+Cites: none
+```python
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+def double(x):
+    y = torch.empty_like(x)
+    _double[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+```
+"""
+
+
+def test_a_model_writes_for_a_cell_and_its_caps_are_the_runs(shell, no_endpoint, monkeypatch):
+    """A real client, a real judge; the endpoint is the scripted server on loopback, which needs no key."""
+    with Server(Say(DOUBLE, usage(1000, 200))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        line = "%%evolve_kernel --model m --proposer llm --tokens 50000 --steps 1 --wait --out run"
+        shell.run_cell(f"{line}\nimport torch\ndef double(x):\n    return x * 2\ny = double(torch.randn(64, 100))").raise_error()
+        run = shell.user_ns["run"]
+        run.close()
+    started = run.events()[0].event
+    assert started.proposers == ("llm:m",)
+    assert (started.budget.tokens, started.budget.money, started.budget.evaluations) == (50000, None, 1)
+    assert server.requests[0]["model"] == "m"
+    assert run.best.candidate.proposer == "llm:m"
+    assert run.best.evaluation.verdict is Verdict.RIGHT
+    assert run.header()["spent"]["tokens"] == 1200 * len(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"model": "m"}, "--model m: set OPENAI_API_KEY"),
+        ({"proposer": "llm"}, "--proposer llm: name a model"),
+        ({"money": 1.0}, "--money 1.0: only a model uses money"),
+        ({"lanes": 0}, "lanes is 0: give at least 1"),
+    ],
+)
+def test_evolve_refuses_what_does_not_go_together(shell, no_endpoint, arguments, said):
+    import torch
+
+    with pytest.raises(MisuseError) as caught:
+        api.evolve(torch.neg, torch.ones(4), **arguments)
+    assert str(caught.value).startswith(said) and "\n" not in str(caught.value)

@@ -51,6 +51,7 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     Raises:
         AcceptRefusedError: the second judging did not go well; the message has the verdict and its reason.
         NoSuchCandidateError: the run has no such variant.
+        MisuseError: it has not been judged.
     """
     from workbench.fleet import judge_once
     from workbench.notebook.files import check_place, write_file
@@ -60,6 +61,8 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     task = evolution.task
     summary = Summary.of(evolution.events(0))
     candidate, believed = find(evolution, candidate_id, summary)
+    if believed is None and summary.state == "ended":
+        raise MisuseError(f"{candidate.id} was never judged and the run has ended: resume it with more steps, then accept it")
     if believed is None:
         raise MisuseError(f"{candidate.id} was not judged yet: wait for it, then accept it")
     if believed.verdict is Verdict.DOES_NOT_BUILD:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.errors import MisuseError, NoSuchRunError
 from workbench.notebook.session import SESSION, open_store
-
-PROPOSERS = ("experts",)
-"""Who can write candidates by name."""
 
 
 def evolve(
@@ -23,7 +20,11 @@ def evolve(
     seconds: float | None = None,
     auto: bool = False,
     wait: bool = False,
-    proposer: str = "experts",
+    proposer: str | None = None,
+    model: str | None = None,
+    tokens: int | None = None,
+    money: float | None = None,
+    lanes: int | None = None,
     target: str | None = None,
     precision: str = "match",
     name: str | None = None,
@@ -42,6 +43,10 @@ def evolve(
         steps: evaluations at most; `seconds`: wall time at most.
         auto: run on by itself; else it judges one variant and waits for ``.step()``.
         wait: block until the run has ended (implies `auto`); an interrupt pauses it.
+        proposer: who writes: ``experts``, ``llm`` or ``experts,llm``; the experts by default, and the models too if any are named.
+        model: language models to ask, with commas, at OPENAI_BASE_URL with OPENAI_API_KEY.
+        tokens: of the models at most, prompts included; `money`: USD for them at most.
+        lanes: candidates on their way at once; one by default, three beside models.
         target: such as ``cuda:80``; the GPU that is here, else ``cuda:90``.
         precision: ``match`` the reference, or allow ``tf32`` or ``half``.
         store: where events are kept: a folder, a URL, or a store; ``.workbench/`` beside the notebook by default.
@@ -53,13 +58,26 @@ def evolve(
 
     Raises:
         CaptureError: the op can't become a Task; one line that says why.
+        MisuseError: the arguments don't go together, or no model can be reached; one line with the mend.
     """
     from workbench.capture import capture_call
+    from workbench.evolution import choose_proposers
 
-    check_proposer(proposer)
+    proposers = choose_proposers(proposer, model, tokens=tokens, money=money)
     captured = capture_call(op, inputs, dict(kwargs or {}), name=name, target=target, precision=precision)  # type: ignore[arg-type]
     evolution = begin(
-        captured, steps=steps, seconds=seconds, auto=auto or wait, store=store, seed=seed, device=device, cell_source=_source_of(op)
+        captured,
+        steps=steps,
+        seconds=seconds,
+        tokens=tokens,
+        money=money,
+        auto=auto or wait,
+        proposers=proposers,
+        lanes=lanes,
+        store=store,
+        seed=seed,
+        device=device,
+        cell_source=_source_of(op),
     )
     return evolution.wait() if wait else evolution
 
@@ -105,13 +123,25 @@ def begin(
     steps: int | None,
     seconds: float | None,
     auto: bool,
+    tokens: int | None = None,
+    money: float | None = None,
+    proposers: Sequence[str] = ("experts",),
+    lanes: int | None = None,
     store: Any = None,
     seed: int = 0,
     device: str = "auto",
     cell: str = "",
     cell_source: str = "",
 ) -> Any:
-    """Starts the run of a captured op. An earlier run of the same cell is stopped, and its elites are judged again first."""
+    """Starts the run of a captured op. An earlier run of the same cell is stopped, and its elites are judged again first.
+
+    Args:
+        proposers: names as `evolution.choose_proposers` gives them. It is asked before the op is captured, so that a misspelled option
+            costs no run of the person's cell.
+
+    Raises:
+        MisuseError: a cap that nothing fits under, or no lanes.
+    """
     from workbench import evolution
     from workbench.brief import Budget
 
@@ -119,9 +149,15 @@ def begin(
         raise MisuseError(f"steps is {steps}: give at least 1")
     if seconds is not None and not seconds > 0:
         raise MisuseError(f"seconds is {seconds}: give more than 0")
+    if money is not None and not money > 0:
+        raise MisuseError(f"money is {money}: give more than 0")
+    if lanes is not None and lanes < 1:
+        raise MisuseError(f"lanes is {lanes}: give at least 1")
     started = evolution.start(
         captured,
-        budget=Budget(evaluations=steps, seconds=seconds),
+        budget=Budget(evaluations=steps, seconds=seconds, tokens=tokens, money=money),
+        proposers=proposers,
+        lanes=lanes,
         store=open_store(store),
         seed=seed,
         device=device,
@@ -132,16 +168,6 @@ def begin(
     SESSION.add(started)
     _watch_displays(started)
     return started
-
-
-def check_proposer(proposer: str) -> None:
-    """Refuses a proposer that is not there.
-
-    Raises:
-        MisuseError: one line that names those that are.
-    """
-    if proposer not in PROPOSERS:
-        raise MisuseError(f"no proposer {proposer!r}: there is {', '.join(PROPOSERS)} (language models come later)")
 
 
 def _source_of(op: Any) -> str:

@@ -10,6 +10,8 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from workbench.notebook.session import SESSION, open_store
 
+PROPOSERS = ("experts", "llm", "experts,llm")
+"""What ``--proposer`` may say, in the spellings that one wants."""
 _MAGIC = re.compile(r"^\s*(%%?)evolve_kernel\s+(.*)$")
 
 
@@ -38,8 +40,6 @@ class Completer:
 
                 return TARGETS
             if before and before[-1] == "--proposer":
-                from workbench.notebook.api import PROPOSERS
-
                 return PROPOSERS
             return [option for option in self._options if option not in before]
         if not before:

@@ -16,7 +16,7 @@ from IPython.display import display
 
 from workbench.errors import CaptureError, MisuseError
 from workbench.notebook import views
-from workbench.notebook.api import begin, check_proposer
+from workbench.notebook.api import begin
 from workbench.notebook.api import open as open_run
 from workbench.notebook.completion import Completer
 from workbench.notebook.display import show
@@ -50,9 +50,10 @@ _CELL = MagicArgumentParser("%%evolve_kernel")
 for _name, _kind, _metavar, _help in (
     ("--steps", int, "N", "evaluations at most"),
     ("--seconds", float, "S", "wall time at most"),
-    ("--tokens", int, "T", "tokens of a language model at most"),
-    ("--model", str, "A,B", "language models to ask"),
-    ("--proposer", str, "NAME", "who writes the variants (default: experts)"),
+    ("--tokens", int, "T", "tokens of the models at most, prompts included"),
+    ("--money", float, "USD", "USD for the models at most"),
+    ("--model", str, "A,B", "language models to ask, at OPENAI_BASE_URL with OPENAI_API_KEY"),
+    ("--proposer", str, "NAME", "who writes: experts, llm or experts,llm (default: the experts, and models if any)"),
     ("--target", str, "T", "what to compile for: cuda:90, cuda:80, hip:gfx942 (default: the GPU here, else cuda:90)"),
     ("--seed", int, "N", "of the search"),
     ("--out", str, "VAR", "the variable that gets the Evolution"),
@@ -62,7 +63,7 @@ for _name, _kind, _metavar, _help in (
     _CELL.add_argument(_name, type=_kind, metavar=_metavar, help=_help)
 _CELL.add_argument("--auto", action="store_true", help="run on; else it waits for steps")
 _CELL.add_argument("--wait", action="store_true", help="run on and block until the end; Interrupt pauses")
-_CELL.set_defaults(proposer="experts", seed=0)
+_CELL.set_defaults(seed=0)
 
 
 @magics_class
@@ -83,11 +84,10 @@ class EvolveMagics(Magics):  # type: ignore[misc]
 
     def _cell(self, line: str, source: str) -> Any:
         __tracebackhide__ = True
+        from workbench.evolution import choose_proposers
+
         options = _parse(_CELL, line)
-        for option in ("model", "tokens"):
-            if getattr(options, option) is not None:
-                raise UsageError(f"--{option}: no language model can be asked yet: leave it out, and the built-in experts propose")
-        check_proposer(options.proposer)
+        proposers = choose_proposers(options.proposer, options.model, tokens=options.tokens, money=options.money)
         if options.out is not None and not options.out.isidentifier():
             raise UsageError(f"--out {options.out}: not a name for a variable")
         if options.inputs is not None and not options.inputs.isidentifier():
@@ -97,7 +97,10 @@ class EvolveMagics(Magics):  # type: ignore[misc]
             captured,
             steps=options.steps,
             seconds=options.seconds,
+            tokens=options.tokens,
+            money=options.money,
             auto=options.auto or options.wait,
+            proposers=proposers,
             seed=options.seed,
             cell=_cell_id(self.shell) or f"op:{captured.task.name}",
             cell_source=_whole_cell(self.shell) or source,
@@ -176,7 +179,7 @@ class EvolveMagics(Magics):  # type: ignore[misc]
     def _accept(self, rest: str) -> Any:
         from workbench.notebook.accept import accept
 
-        options = _parse(_ACCEPT, rest)
+        options = _accept_options(rest)
         if options.replace and options.to:
             raise UsageError("%evolve_kernel accept: --replace or --to FILE, not both")
         place = options.to or ("this cell" if options.replace else "a cell below")
@@ -241,7 +244,7 @@ _VERBS_HELP = "\n".join(f"        {verb:<8} {text}" for verb, text in VERBS.item
 EvolveMagics.evolve_kernel.__doc__ += f"\n        Verbs (an ID may be ``best``):\n\n{_VERBS_HELP}\n\n{_CELL.format_help()}"
 
 _ACCEPT = MagicArgumentParser("%evolve_kernel accept")
-_ACCEPT.add_argument("id", metavar="ID")
+_ACCEPT.add_argument("id", metavar="ID", nargs="?")
 _ACCEPT.add_argument("--replace", action="store_true")
 _ACCEPT.add_argument("--to", metavar="FILE")
 _ACCEPT.add_argument("--consent", action="store_true")
@@ -276,6 +279,19 @@ def _parse(parser: MagicArgumentParser, line: str) -> Any:
         return parser.parse_args(shlex.split(line))
     except ValueError as error:
         raise UsageError(f"{line}: {error}") from None
+
+
+def _accept_options(rest: str) -> Any:
+    """Which variant goes where. What is missing or unknown is answered with what there is."""
+    try:
+        options, unknown = _ACCEPT.parse_known_args(shlex.split(rest))
+    except ValueError as error:
+        raise UsageError(f"%evolve_kernel accept {rest}: {error}") from None
+    if unknown:
+        raise UsageError(f"%evolve_kernel accept: {unknown[0]!r} is none of what it takes: one id, --replace, --to FILE, --consent")
+    if options.id is None:
+        raise UsageError("%evolve_kernel accept what? give an id such as k3 or best (and --replace, --to FILE or --consent)")
+    return options
 
 
 def _one(verb: str, rest: str) -> str:
