@@ -101,17 +101,22 @@ def arrange(inputs: Sequence[Any], specs: Sequence[InputSpec], structure: Struct
             continue
         if structure == "sorted":
             # Ascending along the last dimension, and its last hundredth a hundred times as large: what matters stands at the end.
-            ordered = item.float().sort(dim=-1).values
+            ordered = _wide(item).sort(dim=-1).values
             tail = max(1, item.shape[-1] // 100)
             ordered[..., -tail:] *= 100 if spec.values.kind == "normal" else 1
             item.copy_(ordered.clamp(-_most(item), _most(item)))
         elif structure == "outliers":
-            flat = item.float()
+            flat = _wide(item)
             chosen = torch.rand(item.shape, device=item.device) < 0.01
             item.copy_(torch.where(chosen, flat * 100, flat).clamp(-_most(item), _most(item)))
         elif structure == "equal":
             item.copy_(item[(0,) * item.dim()].clone().expand(item.shape))
     return list(inputs)
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """In a dtype that can hold `_most`: single precision, or double as it is."""
+    return tensor if tensor.dtype is torch.float64 else tensor.float()
 
 
 def _most(tensor: torch.Tensor) -> float:

@@ -234,6 +234,16 @@ def test_input_sets_vary_what_they_say():
     assert inputsets.listed(task, specs) and not inputsets.listed(task, (spec("x", (9, 32)), *specs[1:]))
 
 
+@pytest.mark.parametrize("structure", ["sorted", "outliers", "equal"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_inputs_of_every_floating_dtype_can_be_arranged(dtype, structure):
+    specs = (spec("x", (6, 400), dtype),)
+    drawn = make_inputs(specs, 1)
+    arranged = inputsets.arrange([drawn[0].clone()], specs, structure)[0]
+    assert arranged.dtype is drawn[0].dtype and bool(arranged.isfinite().all())
+    assert not torch.equal(arranged, drawn[0])
+
+
 def test_honest_text_gets_labels_and_no_refusal():
     source = """
 import torch, os
