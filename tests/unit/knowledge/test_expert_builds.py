@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from expert_cases import cross_entropy, gelu_mul, layernorm, linear_gelu, rmsnorm, rmsnorm_channels, softmax, transpose_add
-from expert_lab import trace
+from expert_lab import run_interpreted, trace
 
 from workbench.judge.recorder import record
 from workbench.knowledge import experts
@@ -45,3 +45,21 @@ def test_it_builds_without_spills_and_with_wide_accesses(name, tmp_path):
     main = recording.launches[0].resources
     assert main.vector_bytes == 16
     assert main.tensor_cores == (name == "linear_gelu")
+
+
+def scalars(a, b):
+    return a * 2 + b, a - b
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("grid", ["one", "persistent"])
+def test_an_op_on_single_elements_builds_and_computes(shape, grid, tmp_path):
+    task = trace(scalars, meta(*shape, dtype=FP32), meta(*shape, dtype=FP32), name="scalars")
+    assert experts.match(task)[0].expert == "pointwise"
+    source = experts.write("pointwise", task, {"grid": grid})
+    recording = record(source, task.candidate_entry, {}, task.inputs, get_target("cuda:90"), directory=tmp_path)
+    assert recording.error is None and len(recording.launches) == 1
+    a, b = torch.full(shape, 3.0), torch.full(shape, 5.0)
+    got = run_interpreted([{"source": source, "entry": task.candidate_entry, "inputs": [a, b]}], tmp_path)[0]
+    assert not isinstance(got, str), got
+    torch.testing.assert_close(got, [a * 2 + b, a - b])

@@ -86,7 +86,9 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     stores = []
     for output, name in zip(program.outputs, outputs, strict=True):
         kernel.parameters.append((f"{name}_ptr", name))
-        stores.append(f"tl.store({name}_ptr + {layout.offset(output.atoms)}, {scope.operand(output.value, output.dtype).text}, mask=mask)")
+        # A single element has no coordinate, but the mask is a block, and so the addresses have to be one.
+        where = layout.offset(output.atoms) if atoms else "offsets"
+        stores.append(f"tl.store({name}_ptr + {where}, {scope.operand(output.value, output.dtype).text}, mask=mask)")
     total = f"{outputs[0]}.numel()"
     kernel.parameters.append(("n", total))
     if axis.is_split:
