@@ -1,8 +1,13 @@
-"""No test reads or adds to the experience of whoever runs it."""
+"""No test reads or adds to the experience of whoever runs it, and the browser comes last."""
 
 from __future__ import annotations
 
 import pytest
+
+
+def pytest_collection_modifyitems(items):
+    # Playwright keeps an event loop running in the main thread, where no test that runs a loop of its own could follow.
+    items.sort(key=lambda item: "browser" in item.path.parts)
 
 
 @pytest.fixture(autouse=True)

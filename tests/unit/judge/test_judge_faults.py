@@ -35,10 +35,11 @@ def passes(evaluation):
 @pytest.fixture(autouse=True)
 def nothing_is_left(host_judge):
     """After each: only the spare workers run, and the next candidate is judged as if nothing had been."""
+    before = set(watchdog.tree(os.getpid()))
     yield
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        names = [_command(pid) for pid in watchdog.tree(os.getpid())[1:]]
+        names = [_command(pid) for pid in watchdog.tree(os.getpid())[1:] if pid not in before]
         strays = [name for name in names if name and "boot.py" not in name and "bwrap" not in name]
         workers = host_judge._pool.alive
         if not strays and workers <= 2:
