@@ -24,7 +24,7 @@ from workbench.capture.finishing import Written, finish
 from workbench.capture.rebinding import rebind
 from workbench.capture.references import describe, flatten
 from workbench.capture.source import Source
-from workbench.capture.specs import describe_values, dtype_name
+from workbench.capture.specs import describe_values, dtype_name, version_of
 from workbench.capture.text import Entry, unique, write
 from workbench.errors import CaptureError
 from workbench.task import ITEM_BYTES, Precision, Values
@@ -179,11 +179,6 @@ def can_describe(tensor: torch.Tensor) -> bool:
     """Whether statistics can be taken; what can't be is refused later, by name."""
     dense = tensor.layout is torch.strided and not tensor.is_quantized and not tensor.is_nested and not tensor.dtype.is_complex
     return dense and tensor.device.type != "meta" and dtype_name(tensor.dtype) in ITEM_BYTES
-
-
-def version_of(tensor: torch.Tensor) -> int:
-    """Counts the writes to a tensor; 0 where torch doesn't count them."""
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _flattened(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

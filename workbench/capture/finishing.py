@@ -10,7 +10,7 @@ import torch
 
 from workbench.capture.captured import Captured
 from workbench.capture.references import Reference, describe, flatten, load_reference
-from workbench.capture.specs import check_tensor, describe_scalar, describe_tensor, dtype_name
+from workbench.capture.specs import check_tensor, describe_scalar, describe_tensor, dtype_name, version_of
 from workbench.capture.tracing import Trace, trace
 from workbench.capture.work import count_work
 from workbench.errors import CaptureError
@@ -75,6 +75,7 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     reference = written.reference or load_reference(task)
     found = trace(written.traced or reference.call, specs, device, written.free)
     refuse(found, name)
+    refuse_in_place(found.changed, specs, name)
     notes = (*notes, *written.notes, *_trace_notes(found))
     _check_outputs(found.outputs, name)
     free = list(written.free.values())
@@ -91,9 +92,14 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     if not call.ran:
         notes = (*notes, f"{name} is large and wasn't run at capture: its outputs' shapes are from its graph")
     elif call.changed():
-        notes = (*notes, f"{name} changes its inputs, or the cell does after the call")
-        inputs = make_inputs(specs, 0, str(device))
-        compare(name, reference, inputs, _run(name, written.live, make_inputs(specs, 0, str(device))))
+        # Only a run on inputs that nobody else has tells what the op changes from what the cell changes after the call.
+        drawn = make_inputs(specs, 0, str(device))
+        before = [version_of(value) for value in drawn]
+        expected = _run(name, written.live, drawn)
+        now = [version_of(value) for value in drawn]
+        refuse_in_place([spec.name for spec, old, new in zip(specs, before, now, strict=True) if old != new], specs, name)
+        notes = (*notes, f"the inputs of {name} change: the cell writes to them after the call, or {name} to a tensor of its own")
+        compare(name, reference, make_inputs(specs, 0, str(device)), expected)
     elif written.reference is None:
         compare(name, reference, [value for _, value, _ in written.leaves], outputs)
     return Captured(task, call.value, written.live, shown, str(device), notes)
@@ -136,6 +142,18 @@ def refuse(found: Trace, name: str) -> None:
         raise CaptureError(
             f"{name} calls {found.dynamic}{also}, whose result's shape depends on values: "
             "use a form of fixed shape, such as torch.where with a mask"
+        )
+
+
+def refuse_in_place(changed: Sequence[str], specs: Sequence[InputSpec], name: str) -> None:
+    """Refuses an op that writes to its arguments: only what it returns is judged. Buffers are its own to write to."""
+    own = {spec.name for spec in specs if spec.role == "buffer"}
+    arguments = [argument for argument in changed if argument not in own]
+    if arguments:
+        several = "s" if len(arguments) > 1 else ""
+        raise CaptureError(
+            f"{name} changes its input{several} {' and '.join(arguments)} in place: "
+            "write it so that it returns the result, then it can be judged"
         )
 
 

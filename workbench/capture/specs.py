@@ -47,6 +47,11 @@ def describe_scalar(name: str, value: Any) -> InputSpec:
     return InputSpec(name, (), "python", (), Values("scalar", value=value))
 
 
+def version_of(value: Any) -> int:
+    """Counts the writes to a tensor; 0 where torch doesn't count them, and for what is no tensor."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else 0
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """``torch.float32`` as ``"float32"``."""
     return str(dtype).removeprefix("torch.")

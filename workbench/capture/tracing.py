@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -39,6 +39,7 @@ class Trace:
         dynamic: the first op whose result's shape depends on values, empty where none does.
         reason: why the graph is empty.
         outputs: fake tensors like the results.
+        changed: arguments that the op writes to.
     """
 
     graph: Graph = Graph()
@@ -47,6 +48,7 @@ class Trace:
     dynamic: str = ""
     reason: str = ""
     outputs: tuple[torch.Tensor, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 def trace(
@@ -95,9 +97,9 @@ def trace(
         return Trace(reason=str(error))
     except Exception as error:
         return Trace(reason=describe(error))
-    _drop_write_backs(module)
+    written = _drop_write_backs(module)
     module.graph.eliminate_dead_code()
-    return _convert(module, [*names, *free], set(free))
+    return replace(_convert(module, [*names, *free], set(free)), changed=tuple(names[place] for place in written if place < len(names)))
 
 
 def warm_up() -> None:
@@ -109,14 +111,22 @@ def _traced(run: Callable[..., Any], fakes: Sequence[torch.Tensor]) -> torch.fx.
     return make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True, _error_on_data_dependent_ops=True)(*fakes)
 
 
-def _drop_write_backs(module: torch.fx.GraphModule) -> None:
-    """Removes the copies back into arguments that functionalizing puts at the end, so that the graph is of values alone."""
+def _drop_write_backs(module: torch.fx.GraphModule) -> list[int]:
+    """Removes the copies back into arguments that functionalizing puts at the end, so that the graph is of values alone.
+
+    Returns:
+        The places of those arguments.
+    """
+    arguments = [node for node in module.graph.nodes if node.op == "placeholder"]
+    written = set()
     for node in reversed(module.graph.nodes):
         if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder":
             for user in [user for user in node.args[0].users if user.op == "output"]:
                 user.replace_input_with(node.args[0], node.args[1])
             node.replace_all_uses_with(node.args[1])
+            written.add(arguments.index(node.args[0]))
             module.graph.erase_node(node)
+    return sorted(written)
 
 
 def _convert(module: torch.fx.GraphModule, names: Sequence[str], free: set[str]) -> Trace:

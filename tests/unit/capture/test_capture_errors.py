@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,12 +13,24 @@ from capturing import capture, notebook
 
 from workbench.capture import capture_call, capture_cell, capture_file
 from workbench.errors import CaptureError
+from workbench.task import Work
 
 REFUSED = {
     "no call": ("def f(x): return x\n", r"no call in the cell: add a line such as y = f\(x\)"),
     "nothing at all": ("x = 1\n", "no call in the cell: define an op and call it"),
     "no tensor output": ("def f(x): return float(x.sum())\nf(torch.randn(3))", "f returns no tensor but float: return the tensors"),
     "returns nothing": ("def f(x): x.add_(1)\nf(torch.randn(3))", "f returns no tensor but NoneType"),
+    "in place": (
+        "def f(x):\n    x.add_(1.0)\n    return x\nf(torch.randn(3))",
+        "^f changes its input x in place: write it so that it returns the result, then it can be judged$"),
+    "in place on two": ("def f(a, b, c):\n    a += c\n    b[0] = 1\n    return a + b\nf(*torch.randn(3, 4))", "f changes its inputs a and b in place"),
+    "in place through a view": ("def f(x):\n    x.view(-1)[1:].zero_()\n    return x * 2\nf(torch.randn(3, 4))", "f changes its input x in place"),
+    "in place on data": ("def f(x):\n    x.data.mul_(2)\n    return x + 1\nf(torch.randn(3))", "f changes its input x in place"),
+    "in place without a graph": (
+        "def f(x):\n    if x.sum().item() < 1e9: x.add_(1)\n    return x * 2\nf(torch.randn(3))", "f changes its input x in place"),
+    "in place on a parameter": (
+        "def f(w, g):\n    w.sub_(g)\n    return w * 1\nwith torch.no_grad(): f(nn.Parameter(torch.randn(3)), torch.randn(3))", "changes its input w"),
+    "in place in a module": ("net = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4))\nwith torch.no_grad(): net(torch.randn(2, 4))", "net changes its input"),
     "dropout": ("def f(x): return F.dropout(x, 0.5)\nf(torch.randn(3))", "for now: ops that draw random numbers can't be judged yet; f calls"),
     "rand": ("def f(x): return x + torch.rand_like(x)\nf(torch.randn(3))", "for now: .*aten.rand_like"),
     "multinomial": ("def f(x): return torch.multinomial(x, 2)\nf(torch.rand(3))", "for now: .*aten.multinomial"),
@@ -182,3 +195,13 @@ def test_error_inside_another_cell_is_no_capture_error() -> None:
     namespace = notebook()
     with pytest.raises(KeyError):
         capture_cell("d = {}\nd['x']\n", namespace)
+
+
+@pytest.mark.parametrize("costly", [False, True])
+def test_a_file_whose_op_changes_its_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, costly: bool) -> None:
+    if costly:  # an op that isn't run at capture, for which its graph has to tell
+        monkeypatch.setattr("workbench.capture.finishing.COSTLY", Work(0, 0))
+    path = tmp_path / "op.py"
+    path.write_text("import torch\n\ndef f(x):\n    x.add_(1.0)\n    return x\n\ndef get_inputs():\n    return [torch.randn(8)]\n")
+    with pytest.raises(CaptureError, match=r"^f changes its input x in place: write it so that it returns the result"):
+        capture_file(path)

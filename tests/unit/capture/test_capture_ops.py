@@ -245,7 +245,7 @@ not indented
 def f(x): return helper(x)
 y = f(torch.randn(3))
 ''',
-    "in place on its input": "def f(x):\n    x.mul_(2).add_(1)\n    return x\ny = f(torch.randn(5))",
+    "in place on a buffer of its own": "seen = torch.zeros(5)\ndef f(x):\n    seen.copy_(x * 2)\n    return seen + x\ny = f(torch.randn(5))",
     "in place on a copy": "def f(x):\n    y = x - x.max()\n    y.exp_()\n    return y / y.sum()\ny = f(torch.randn(5))",
     "bfloat16": "def f(x, w): return (x * w).sum(-1)\ny = f(torch.randn(8, 16, dtype=torch.bfloat16), torch.randn(16, dtype=torch.bfloat16))",
     "transposed and expanded": "def f(x, b): return x + b\ny = f(torch.randn(6, 4).t(), torch.randn(4, 1).expand(4, 6))",
