@@ -7,7 +7,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from conftest import stored_run
+from conftest import SOFTMAX, candidate_of, evaluation_of, stored_run
 
 from workbench import events, evolution
 from workbench.notebook import views
@@ -98,8 +98,6 @@ def test_a_run_without_events_is_no_blank(run):
 
 
 def test_the_table_shows_the_first_dozen_and_counts_the_rest(store, softmax_task):
-    from conftest import SOFTMAX, candidate_of, evaluation_of
-
     from workbench.brief import Proposal
 
     name = stored_run(store, softmax_task, end=False)
