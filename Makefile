@@ -38,7 +38,7 @@ demo: $(VENV)/.runtime workbench/board/static/board.js
 	$(BIN)/python notebooks/demo.py
 
 lab: $(VENV)/.runtime workbench/board/static/board.js
-	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_kernel.ipynb
+	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 $$([ $$(id -u) != 0 ] || echo --allow-root) notebooks/01_first_kernel.ipynb
 
 chromium:
 	@command -v chromium >/dev/null || { \
