@@ -14,7 +14,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
-from workbench.errors import CaptureError, MisuseError
+from workbench.errors import MisuseError
 from workbench.notebook import views
 from workbench.notebook.api import begin
 from workbench.notebook.api import open as open_run
@@ -41,8 +41,6 @@ VERBS = {
     "accept": "ID [--replace] [--to FILE] [--consent]: judge it once more, then write it as plain code",
     "open": "RUN: an earlier run, rebuilt from the store",
 }
-OP_RAISES = "mend the op or its inputs first"
-"""How capture's message ends when the op itself raised."""
 TAKES_ID = ("show", "diff", "pin", "branch", "accept")
 
 
@@ -123,17 +121,12 @@ class EvolveMagics(Magics):  # type: ignore[misc]
         from workbench.capture import capture_cell
 
         try:
-            captured = capture_cell(source, self.shell.user_ns, inputs=options.inputs, name=options.name, target=options.target)
-        except CaptureError as error:
-            # The person debugs an op of their own by its own error, with its lines.
-            if error.__cause__ is not None and str(error).endswith(OP_RAISES):
-                raise error.__cause__ from None
-            raise
+            # An empty line in place of the magic's own: lines are then numbered as the cell shows them.
+            captured = capture_cell("\n" + source, self.shell.user_ns, inputs=options.inputs, name=options.name, target=options.target)
         except SyntaxError as error:
             if not str(error.filename).startswith("<workbench-cell"):
                 raise
-            # The line as the cell has it, below the magic's own.
-            raise MisuseError(f"the cell is not Python: line {(error.lineno or 0) + 1}: {error.msg}") from None
+            raise MisuseError(f"the cell is not Python: line {error.lineno or 0}: {error.msg}") from None
         if captured.shown is not None:
             display(captured.shown)
         return captured
