@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import signal
 import threading
 import time
 
@@ -109,7 +110,15 @@ def test_stop_while_the_judge_starts(begin):
     assert (run.state, run.reason) == ("ended", "stopped by the person")
 
 
-def test_an_interrupt_while_waiting_pauses_and_returns(begin):
+@pytest.fixture
+def interruptible():
+    """A shell that starts the tests in the background makes them ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_while_waiting_pauses_and_returns(begin, interruptible):
     run, fleet = begin(ScriptedFleet(seconds=0.1), auto=True)
     threading.Timer(0.4, _thread.interrupt_main).start()
     assert run.wait(30) is run
