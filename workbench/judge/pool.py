@@ -12,6 +12,7 @@ import queue
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -76,6 +77,7 @@ class Pool:
         self._cap = memory_cap or watchdog.default_cap()
         self._spare: dict[Kind, queue.Queue[Worker | Exception]] = {kind: queue.Queue() for kind in kinds}
         self._lock = threading.Lock()
+        self._coming: Counter[Kind] = Counter()  # ordered, but not there yet
         self._all: set[Worker] = set()
         self._closed = False
         self._nursery, self._own_nursery = nursery or Nursery(tier), nursery is None
@@ -90,7 +92,9 @@ class Pool:
         """
         spare = self._spare.setdefault(kind, queue.Queue())
         for attempt in range(2):
-            if spare.empty():
+            with self._lock:
+                missing = spare.empty() and not self._coming[kind]
+            if missing:
                 self._order(kind)
             found = spare.get()
             if kind != "baseline":
@@ -142,22 +146,27 @@ class Pool:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _order(self, kind: Kind) -> None:
+        with self._lock:
+            self._coming[kind] += 1
         self._nursery.submit(lambda: self._start(kind))
 
     def _start(self, kind: Kind) -> None:
         if self._closed:
             return
+        arrived: Worker | OSError
         try:
             worker = Worker(
                 kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
                 zygote=self._nursery.zygote(kind, self._target),
             )  # fmt: skip
             worker.start()
+            arrived = worker
         except OSError as error:
-            self._spare[kind].put(error)
-            return
+            arrived = error
         with self._lock:
-            self._all.add(worker)
-        if self._closed:
-            worker.close()
-        self._spare[kind].put(worker)
+            if isinstance(arrived, Worker):
+                self._all.add(arrived)
+            self._spare[kind].put(arrived)
+            self._coming[kind] -= 1
+        if self._closed and isinstance(arrived, Worker):
+            arrived.close()
