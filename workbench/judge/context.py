@@ -1,0 +1,119 @@
+"""What all stages of a judging share: the task on this machine, its reference, its input sets, its workers and its seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable
+
+import torch
+
+from workbench.candidate import Verdict
+from workbench.capture.references import Reference, load_reference
+from workbench.judge import compare, inputsets, sandbox
+from workbench.judge.checks import shared_bytes
+from workbench.judge.clock import Clock
+from workbench.judge.inputsets import InputSet
+from workbench.judge.pool import Nursery, Pool
+from workbench.judge.process import Kind, Worker
+from workbench.judge.trial import Limits, Stop
+from workbench.target import get_target
+from workbench.task import Task
+
+Workers = dict[Kind, Worker]
+
+
+class Context:
+    """One task on one machine. The arguments are those of `Judge`.
+
+    Attributes:
+        device: ``cuda``, ``cpu`` or ``host``; `measured` where candidates are timed, and not modelled.
+        place: where the judge's own tensors live, ``cuda`` or ``cpu``.
+        construction_seed: seeds the constructor of a model, here and in workers.
+    """
+
+    def __init__(
+        self, task: Task, *, device: str, seed: int | None, tier: sandbox.Tier | None, limits: Limits | None, memory_cap: int | None,
+        nursery: Nursery | None,
+    ) -> None:  # fmt: skip
+        self.task = task
+        self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        self.tier = tier or sandbox.detect()
+        self.limits = limits or Limits()
+        self.seed = seed
+        self.target = get_target(task.target)
+        self.measured = self.device in ("cuda", "host")
+        self.place = "cuda" if self.device == "cuda" else "cpu"
+        torch.set_grad_enabled(False)
+        torch.set_num_threads(sandbox.threads())
+        torch.set_float32_matmul_precision(task.matmul_precision)
+        sizes = [spec.nbytes for spec in task.inputs] + [output.nbytes for output in task.outputs]
+        kinds: tuple[Kind, ...] = ("record", "device") if self.measured else ("record", "interpret")
+        self.pool = Pool(self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery)
+        self.construction_seed = secrets.randbits(31) if seed is None else seed & 0x7FFFFFFF
+        self.cancelled = threading.Event()
+        self._reference: Reference | None = None
+        self._sets: tuple[InputSet, ...] | Stop | None = None
+        self._clock: Clock | None = None
+
+    def take(self, kind: Kind, workers: Workers) -> Worker:
+        """A fresh worker, noted in `workers` so that it is discarded at the end of the trial."""
+        if self.cancelled.is_set():
+            raise Stop(Verdict.NOT_JUDGED, "cancelled")
+        workers[kind] = worker = self.pool.take(kind)
+        return worker
+
+    def reference(self) -> Reference:
+        """The reference, loaded once; a model's state is redrawn in place for each judging."""
+        if self._reference is None:
+            self._reference = self.fresh_reference()
+        return self._reference
+
+    def fresh_reference(self) -> Reference:
+        """The reference with the state that it was constructed with."""
+        return load_reference(self.task, device=self.place, seed=self.construction_seed)
+
+    def input_sets(self) -> tuple[InputSet, ...]:
+        """The sets of differing shape, smallest first; found once per task, since it takes runs of the reference."""
+        if self._sets is None:
+            try:
+                self._sets = self._find_sets()
+            except Stop as stop:
+                self._sets = stop
+        if isinstance(self._sets, Stop):
+            raise self._sets
+        return self._sets
+
+    def _find_sets(self) -> tuple[InputSet, ...]:
+        from workbench.judge.shrink import Unshrinkable, shape_sets
+
+        own = InputSet("the task's inputs", self.task.inputs, own_shape=True)
+        try:
+            found = shape_sets(self.task)
+        except Unshrinkable as reason:
+            if not self.measured:
+                raise Stop(Verdict.NOT_JUDGED, f"shape can't be shrunk: {reason}") from None
+            return (own,)
+        near = tuple(InputSet(item.name, item.inputs, inputsets.listed(self.task, item.inputs)) for item in found)
+        return (own, *near[:2]) if self.measured else near[:3]
+
+    def allowed(self) -> float:
+        """The round-off that the policy grants beyond the outputs' own."""
+        tf32_now = self.task.matmul_precision != "highest" and self.task.work.matmul_flops > 0
+        if self.task.precision == "half":
+            return compare.ROUND_OFF[torch.bfloat16]
+        return 2.0**-11 if self.task.precision == "tf32" or tf32_now else 0.0
+
+    def seeds(self, id: str) -> Callable[[], int]:
+        """A source of seeds: from the operating system, or repeatable where a seed was asked for."""
+        if self.seed is None:
+            return lambda: secrets.randbits(62)
+        count = iter(range(1 << 30))
+        return lambda: int.from_bytes(hashlib.sha256(f"{self.seed}:{id}:{next(count)}".encode()).digest()[:8], "big") >> 2
+
+    def clock(self) -> Clock:
+        """The clock that counts, with the baselines' times."""
+        if self._clock is None:
+            self._clock = Clock(self.task, self.pool, self.reference, self.place, self.limits, self.seeds("clock"), self.construction_seed)
+        return self._clock

@@ -1,0 +1,73 @@
+"""Third stage: one small run, since most faults show at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+
+from workbench.candidate import Verdict
+from workbench.judge import state
+from workbench.judge.checks import Caller, in_words, raise_error
+from workbench.judge.context import Context, Workers
+from workbench.judge.expected import Expected
+from workbench.judge.inputsets import InputSet
+from workbench.judge.process import Worker
+from workbench.judge.trial import Stop, Trial, Unsupported
+from workbench.records import encode
+
+
+class FirstRun(NamedTuple):
+    """The small run: who called, on what, and what was expected and came."""
+
+    caller: Caller
+    kind: InputSet
+    expected: Expected
+    outputs: list[torch.Tensor]
+
+
+def run_once(context: Context, trial: Trial, workers: Workers) -> FirstRun:
+    """The smallest set first. A candidate may refuse shapes that the Task does not list."""
+    sets = context.input_sets()
+    worker = context.take("device" if context.measured else "interpret", workers)
+    caller = Caller(trial, worker, context.reference(), context.place, context.limits.call, trial.allowed)
+    _load(context, trial, worker, caller)
+    trial.reference = caller.reference
+    trial.judged_by = "gpu" if context.device == "cuda" else "host" if context.measured else "interpreter"
+    for kind in sets:
+        with may_refuse(trial, kind):
+            return FirstRun(caller, kind, *caller.check(kind, poison="nan"))
+    raise Stop(Verdict.NOT_JUDGED, f"the launcher refuses every shape that can be tried here: {trial.unsupported[0]}")
+
+
+@contextlib.contextmanager
+def may_refuse(trial: Trial, kind: InputSet) -> Iterator[None]:
+    """Notes that the candidate does not support a shape, which is allowed."""
+    try:
+        yield
+    except Unsupported as refusal:
+        trial.unsupported.append(str(refusal))
+        trial.labels.add(f"does not support {kind.shape}")
+
+
+def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> None:
+    task = context.task
+    answer = worker.ask({
+        "do": "load", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),
+        "format": task.format, "init_args": encode(task.init_args), "device": context.place, "seed": context.construction_seed,
+    }, context.limits.load)  # fmt: skip
+    if "error" in answer:
+        kinds = answer["error"].get("kinds") or () if isinstance(answer["error"], dict) else ()
+        if "InterpreterUnsupported" in kinds:
+            raise_error(answer["error"], listed=True, where="loading")
+        raise Stop(Verdict.DOES_NOT_BUILD, in_words(answer["error"]) if isinstance(answer["error"], dict) else "it does not load")
+    if caller.reference.module is None:
+        return
+    specs, seed = state.describe(caller.reference.module), trial.next_seed()
+    if worker.ask({"do": "state", "specs": encode(specs), "seed": seed}, context.limits.load).get("redrawn") is True:
+        state.redraw(caller.reference.module, specs, seed, context.place)
+    else:
+        trial.labels.add("parameters not redrawn")
+        caller.reference = context.fresh_reference()
