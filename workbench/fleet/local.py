@@ -26,6 +26,7 @@ class Local:
         device: ``auto``, ``cuda`` or ``cpu``.
         judges: how many work side by side; on a GPU there should be one a card.
         seed: repeatable draws, for tests; marked in every evaluation.
+        limits: seconds that stages may take, by their names in `judge.trial.Limits`; the judge's own for the others.
 
     Example:
         >>> fleet = Local(task)                                        # doctest: +SKIP
@@ -34,9 +35,11 @@ class Local:
         >>> await fleet.close()                                        # doctest: +SKIP
     """
 
-    def __init__(self, task: Task, *, device: str = "auto", judges: int = 1, seed: int | None = None) -> None:
+    def __init__(
+        self, task: Task, *, device: str = "auto", judges: int = 1, seed: int | None = None, limits: Mapping[str, float] | None = None
+    ) -> None:
         self.task = task
-        self._device, self._seed, self._number = device, seed, max(1, judges)
+        self._device, self._seed, self._limits, self._number = device, seed, limits, max(1, judges)
         self._idle: asyncio.Queue[JudgeProcess] | None = None
         self._judges: list[JudgeProcess] = []
         self._running: dict[asyncio.Future[None], JudgeProcess] = {}
@@ -121,7 +124,7 @@ class Local:
         if self._idle is None:
             self._idle = asyncio.Queue()
             for _ in range(self._number):
-                judge = JudgeProcess(self.task, device=self._device, seed=self._seed)
+                judge = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits)
                 await judge.start()
                 self._judges.append(judge)
                 self._idle.put_nowait(judge)
@@ -129,7 +132,7 @@ class Local:
 
     async def _restart(self, judge: JudgeProcess) -> JudgeProcess:
         await judge.close(at_once=True)
-        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed)
+        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits)
         if judge in self._judges:
             self._judges.remove(judge)
         await fresh.start()

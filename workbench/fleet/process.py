@@ -26,8 +26,8 @@ _END_SECONDS = 5.0
 class JudgeProcess:
     """One judge. Requests are answered in order; `ask` may be called by several tasks at once."""
 
-    def __init__(self, task: Task, *, device: str, seed: int | None) -> None:
-        self._settings = {"task": encode(task), "device": device, "seed": seed}
+    def __init__(self, task: Task, *, device: str, seed: int | None, limits: Mapping[str, float] | None = None) -> None:
+        self._settings = {"task": encode(task), "device": device, "seed": seed, "limits": dict(limits or {})}
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0

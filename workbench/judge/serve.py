@@ -45,9 +45,13 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
     from workbench.candidate import Candidate, Evaluation
     from workbench.events import Prepared
     from workbench.judge.judge import Judge
+    from workbench.judge.trial import Limits
     from workbench.task import Task
 
-    judge = holder["judge"] = Judge(decode(Task, settings["task"]), device=settings.get("device", "auto"), seed=settings.get("seed"))
+    judge = holder["judge"] = Judge(
+        decode(Task, settings["task"]), device=settings.get("device", "auto"), seed=settings.get("seed"),
+        limits=Limits(**settings.get("limits", {})),
+    )  # fmt: skip
     _warm_up()
     while (request := requests.get()) is not None:
         try:
