@@ -79,7 +79,7 @@ def test_a_task_without_a_graph_still_gets_cards():
 
 def test_shipped_cards_are_well_formed():
     cards = seed_cards()
-    assert len(cards) >= 30 and len({card.id for card in cards}) == len(cards)
+    assert len(cards) >= 60 and len({card.id for card in cards}) == len(cards)
     for card in cards:
         assert card.effect is None and card.trials == 0 and 0.3 <= card.confidence <= 0.8
         assert "@triton.jit" in card.code and len(card.shown().advice) < 2500 and len(card.advice) > 80
@@ -130,11 +130,16 @@ SAMPLE = {
     "descriptor-loads",
     "pool-windows-in-registers",
 }
-COMPILED = [pytest.param(entry, id=entry["id"], marks=() if entry["id"] in SAMPLE else pytest.mark.full) for entry in entries()]
+GPUS = {"cuda:80": ("cuda", 80, 32), "cuda:90": ("cuda", 90, 32), "hip:gfx942": ("hip", "gfx942", 64)}
+COMPILED = [
+    pytest.param(entry, target, id=f"{entry['id']}-{target}", marks=() if entry["id"] in SAMPLE else pytest.mark.full)
+    for entry in entries()
+    for target in entry.get("targets", GPUS)
+]
 
 
-@pytest.mark.parametrize("entry", COMPILED)
-def test_the_code_of_a_card_compiles(entry, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("entry", "target"), COMPILED)
+def test_the_code_of_a_card_compiles(entry, target, tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "card.py"  # a kernel's source is read from its file
     prelude = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n"
@@ -148,9 +153,11 @@ def test_the_code_of_a_card_compiles(entry, tmp_path, monkeypatch):
         signature=entry["signature"] | dict.fromkeys(entry["constexprs"], "constexpr"),
         constexprs={(kernels[-1].arg_names.index(name),): value for name, value in entry["constexprs"].items()},
     )
-    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
-    assert "tt.store" in compiled.asm["ttir"] or "tt.descriptor_store" in compiled.asm["ttir"]
-    assert compiled.metadata.shared <= TARGETS["cuda:90"].block_shared_bytes
+    compiled = triton.compile(source, target=GPUTarget(*GPUS[target]))
+    assert any(write in compiled.asm["ttir"] for write in ("tt.store", "tt.descriptor_store", "tt.atomic_rmw"))
+    assert compiled.metadata.shared <= TARGETS[target].block_shared_bytes
+    if not target.startswith("cuda"):
+        return
     if entry["id"] == "fp32-product-keeps-fp32":
         assert "inputPrecision = tf32" not in compiled.asm["ttir"]
     if "rows" in entry["id"] or entry["id"] == "row-in-registers":
