@@ -20,7 +20,7 @@ interface SharedCell {
   undoManager?: { stopCapturing(): void } | null;
 }
 
-interface SharedNotebook {
+export interface SharedNotebook {
   readonly cells: readonly SharedCell[];
   insertCell(index: number, cell: Record<string, unknown>): SharedCell;
   undoManager?: { stopCapturing(): void } | null;
@@ -57,6 +57,11 @@ export function canReach(model: Model): boolean {
 export function apply(model: Model, change: Change): Outcome {
   const notebook = reach(model);
   if (!notebook) return { kind: "unreachable", reason: "this front end does not let a widget change its notebook" };
+  return applyTo(notebook, change);
+}
+
+/** The same for a notebook at hand: the JupyterLab extension has it from JupyterLab itself. */
+export function applyTo(notebook: SharedNotebook, change: Change): Outcome {
   try {
     return change.place === "replace" ? replace(notebook, change) : below(notebook, change);
   } catch (error) {
