@@ -145,6 +145,7 @@ class Resources:
         waves: programs over those that are resident at once on the whole card.
         vector_bytes: the widest global load or store of one thread.
         tensor_cores: whether the code has matrix instructions; `dot_precision`: what Triton's IR asks of them.
+        backend: what the kernel is written in, so that advice speaks its language.
     """
 
     kernel: str
@@ -161,6 +162,7 @@ class Resources:
     vector_bytes: int = 0
     tensor_cores: bool = False
     dot_precision: str = ""
+    backend: Backend = "triton"
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,9 @@ class Evaluation:
     modelled: ModelledTime | None = None
     log: str = ""
     seed: int | None = None
+    """The seed that was asked for; an evaluation that has one is repeatable, and no evidence."""
+    replay: int | None = None
+    """The seed to ask for to see the very same inputs again: known only after the run."""
     environment: Environment = Environment()
 
     @property

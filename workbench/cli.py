@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.commands import evolve as evolving
+from workbench.commands import judge as judgement
 from workbench.commands import prompt as prompting
 from workbench.commands.evolve import in_us
 from workbench.errors import MisuseError, WorkbenchError
@@ -67,16 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     prompting.add_options(prompt)
 
     judge = commands.add_parser("judge", help="judge one candidate against a reference")
-    judge.set_defaults(command=_judge)
-    judge.add_argument("reference", metavar="REF.py")
-    judge.add_argument("candidate", metavar="CAND.py")
-    judge.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
-    judge.add_argument("--target")
-    judge.add_argument("--precision", choices=("match", "tf32", "half"), default="match", help="what the candidate may compute in")
-    judge.add_argument("--mode", choices=("quick", "full"), default="full")
-    judge.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="choose a value of the candidate's TUNE")
-    judge.add_argument("--seed", type=int, metavar="N", help="replay the judging with these inputs; such a judgement is never accepted")
-    judge.add_argument("--json", action="store_true")
+    judge.set_defaults(command=judgement.judge)
+    judgement.add_options(judge)
 
     verify = commands.add_parser("verify", help="judge an accepted kernel again, against its evidence")
     verify.set_defaults(command=_verify)
@@ -103,66 +96,20 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--out", type=Path, metavar="DIR", help="write the table there after each op")
     experts.add_argument("--json", action="store_true")
 
+    judging = kinds.add_parser("judge", help="cheats that must not pass, and honest kernels that must")
+    judging.set_defaults(command=_bench_judge)
+    judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus (what it does by default, too)")
+    judging.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    judging.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only cases or ops whose name begins so; may be repeated"
+    )
+    judging.add_argument("--corpus", type=Path, metavar="DIR", help="where the cases are; the checkout's tests/redteam by default")
+    judging.add_argument("--quick", action="store_true", help="leave out the cases that take long")
+    judging.add_argument("--json", action="store_true")
+
     doctor = commands.add_parser("doctor", help="what this machine can do")
     doctor.set_defaults(command=_doctor)
     return parser
-
-
-def _judge(options: argparse.Namespace) -> int:
-    from workbench.candidate import Candidate, Verdict
-    from workbench.capture import capture_file
-    from workbench.fleet import judge_once
-    from workbench.records import encode
-
-    captured = capture_file(options.reference, target=options.target, precision=options.precision)
-    path = Path(options.candidate)
-    try:
-        source = path.read_text()
-    except OSError as error:
-        raise MisuseError(f"{path}: {error.strerror}: give the path of a candidate") from None
-    except UnicodeDecodeError:
-        raise MisuseError(f"{path} is no text: give the path of a candidate, a Python module") from None
-    backend: Any = "cuda" if "CUDA" in source and "KERNELS" in source else "triton"
-    candidate = Candidate("k1", backend, source, captured.task.candidate_entry, proposer="person")
-    prepared, evaluation = judge_once(
-        captured.task, candidate, _chosen(options.set), id="k1.1", mode=options.mode, device=options.device, seed=options.seed
-    )
-    modelled = evaluation.timing is None or evaluation.timing.modelled
-    if options.json:
-        result = {
-            "verdict": evaluation.verdict.value,
-            "reason": evaluation.reason,
-            "witness": encode(evaluation.witness),
-            "labels": list(evaluation.labels),
-            "runtime_us": encode(evaluation.timing and evaluation.timing.median_us),
-            "baselines_us": {base.name: encode(base.timing and base.timing.median_us) for base in prepared.baselines},
-            "speedup": encode(evaluation.speedup),
-            "floor_us": prepared.floor_us,
-            "modelled": modelled,
-            "evaluation": encode(evaluation),
-        }
-        print(json.dumps(result))
-    else:
-        judge = f"  (judged by {evaluation.judged_by})" if evaluation.judged_by else ""
-        print(f"{evaluation.verdict.value}: {evaluation.reason or in_us(evaluation.timing)}{judge}")
-        if evaluation.witness:
-            print(f"  witness: {evaluation.witness}")
-    return 0 if evaluation.verdict in (Verdict.RIGHT, Verdict.LOWER_PRECISION) else 1
-
-
-def _chosen(settings: Sequence[str]) -> dict[str, Any]:
-    import ast
-
-    chosen = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        try:
-            if not equals:
-                raise ValueError
-            chosen[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            raise MisuseError(f"--set {setting}: write NAME=VALUE with a literal, such as --set BLOCK=128") from None
-    return chosen
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -211,6 +158,12 @@ def _bench_experts(options: argparse.Namespace) -> int:
     table = run(options.device, ops, options.mode, options.out, evaluations=options.evaluations)
     print(table.json() if options.json else table.markdown())
     return 0
+
+
+def _bench_judge(options: argparse.Namespace) -> int:
+    from workbench.bench.redteam import main as judge_corpus
+
+    return judge_corpus(options.device, options.corpus, options.only, options.json, options.quick)
 
 
 def _doctor(options: argparse.Namespace) -> int:

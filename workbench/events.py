@@ -7,7 +7,7 @@ wire to the board (``extensions/protocol.ts`` mirrors this file, held by a test)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from workbench.brief import Brief, Budget, Proposal
@@ -15,7 +15,8 @@ from workbench.candidate import Baseline, Candidate, Diagnosis, Environment, Eva
 from workbench.records import decode, encode
 from workbench.task import Task
 
-RunState = Literal["preparing", "waiting", "running", "paused", "stopping", "ended"]
+RunState = Literal["preparing", "waiting", "running", "paused", "stopping", "ended", "interrupted"]
+"""`interrupted` is never stored: so a run is shown whose process is gone."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,55 @@ class RunStarted:
     experts: tuple[str, ...] = ()
     """Names of the expert kernels that fitted the op, best first."""
     device: str = "auto"
+    accept_degenerate: bool = False
+    """The person knows that the op may be degenerate, and wants the search all the same."""
+    mechanisms: Mapping[str, Any] = field(default_factory=dict)
+    """Which mechanisms of the search were on, see `search.Mechanisms`."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A bad answer that the checker was tried on before any search. `told` is whether it told it from a right one.
+
+    `ratio` is the error over its bound, where it has one: over 1 is told.
+    """
+
+    name: str
+    told: bool
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Qualification:
+    """Whether the op can be judged at all on the inputs that it has.
+
+    Attributes:
+        degenerate: the bad answer that passes for a right one, such as ``zeros``, or ``input x does not matter``; empty for a sound op.
+        advice: what to change.
+        canaries: all bad answers that were tried.
+        blind: coarser computations, such as ``bf16``, that can't be told from the reference's own here. Not degenerate, but worth knowing.
+        noise: by how much two runs on the same inputs differ at most, relative to the outputs' rms.
+        error: rms error of honest computation, relative to the outputs' rms.
+        low, high: the outputs' range; `spread`: by how much outputs of other seeds differ, relative to their rms.
+        impact: of each input: change of the outputs when it alone is drawn anew, over the honest error.
+        random: the op that draws random numbers; empty where none does. Such an op is judged by distribution.
+        truth: what the truth is where it can't be had in float64.
+        seconds: what all this took.
+    """
+
+    degenerate: str = ""
+    advice: str = ""
+    canaries: tuple[Canary, ...] = ()
+    blind: tuple[str, ...] = ()
+    noise: float = 0.0
+    error: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    spread: float = 0.0
+    impact: Mapping[str, float] = field(default_factory=dict)
+    random: str = ""
+    truth: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +99,16 @@ class Prepared:
     notes: tuple[str, ...] = ()
     degenerate: str = ""
     """The bad answer that the checker could not refuse on this op, such as ``zeros``; empty for a sound op."""
+    qualification: Qualification = Qualification()
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with a degenerate op and what to change, in one line; empty for a sound one."""
+        bad, advice = self.degenerate, self.qualification.advice
+        if not bad:
+            return ""
+        what = bad if " matter" in bad or " depend" in bad else f"{bad} passes for its answer"
+        return f"degenerate: {what}, so no verdict on it means much" + (f"; {advice}" if advice else "")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", help="what to compile for, such as cuda:90 or hip:gfx942 (default: the GPU here, else cuda:90)")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto", help="where candidates run")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default %(default)s)")
+    parser.add_argument(
+        "--accept-degenerate", action="store_true", help="search even if the judge can't tell bad answers from good ones on this op"
+    )
     parser.add_argument("--no-store", action="store_true", help="keep nothing (a bare GPU node has no SQLAlchemy)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the best kernel and the run's summary there")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -53,6 +56,7 @@ def evolve(options: argparse.Namespace) -> int:
         device=options.device,
         lanes=options.lanes,
         auto=True,
+        accept_degenerate=options.accept_degenerate,
     )
     run.subscribe(_progress(captured.task))
     try:

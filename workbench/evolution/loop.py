@@ -43,13 +43,13 @@ async def prepare(run: Run) -> bool:
     """Starts the judge, which rebuilds the task and finds its baselines and its floor. False if the run ends here."""
     work = asyncio.ensure_future(run.prepare_judge())
     work.add_done_callback(lambda _: run.control.changed.set())
-    while not work.done() and not run.control.stopping:
+    while not (work.done() or run.control.stopping or run.out_of_time()):
         await something_happens(run, {})
-    if run.control.stopping:
+    if run.control.stopping or not work.done():
         work.cancel()
         with contextlib.suppress(asyncio.CancelledError, WorkbenchError):
             await work
-        run.end(run.control.stopping)
+        run.end(run.control.stopping or run.search.finished or "the time is up")
         return False
     try:
         prepared = work.result()
@@ -62,6 +62,11 @@ async def prepare(run: Run) -> bool:
         return False
     run.search.floor_us = prepared.floor_us
     run.record(prepared)
+    started = run.recorder.view.started
+    told = before is not None and before.degenerate  # who resumes such a run knows
+    if prepared.degenerate and not told and not (started is not None and started.accept_degenerate):
+        run.end(f"{prepared.warning}. To search all the same: resume, or start with --accept-degenerate")
+        return False
     return True
 
 

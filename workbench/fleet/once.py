@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from workbench.candidate import Candidate, Evaluation, Mode
+from workbench.candidate import Candidate, Evaluation, Mode, Verdict
 from workbench.events import Prepared
 from workbench.fleet.local import Local
 from workbench.task import Task
@@ -17,11 +17,14 @@ T = TypeVar("T")
 
 def judge_once(
     task: Task, candidate: Candidate, parameters: Mapping[str, Any], *, id: str = "k0.0", mode: Mode = "full", device: str = "auto",
-    seed: int | None = None, probe: Mapping[str, Any] | None = None,
+    seed: int | None = None, probe: Mapping[str, Any] | None = None, accept_degenerate: bool = True,
 ) -> tuple[Prepared, Evaluation]:  # fmt: skip
     """Judges one candidate in a fresh judge process, and waits.
 
     Works inside a running event loop too, as notebooks have one.
+
+    Args:
+        accept_degenerate: False to judge nothing where bad answers can't be told from good ones: then it is `not_judged`.
 
     Raises:
         CaptureError: the reference does not run, or is not what the live op computes.
@@ -32,11 +35,22 @@ def judge_once(
         fleet = Local(task, device=device, seed=seed)
         try:
             prepared = await fleet.prepare(probe)
+            if prepared.degenerate and not accept_degenerate:
+                return prepared, _not_judged(task, candidate, parameters, id, mode, prepared)
             return prepared, await fleet.evaluate(candidate, parameters, id=id, mode=mode)
         finally:
             await fleet.close()
 
     return _complete(run())
+
+
+def _not_judged(
+    task: Task, candidate: Candidate, parameters: Mapping[str, Any], id: str, mode: Mode, prepared: Prepared
+) -> Evaluation:  # fmt: skip
+    return Evaluation(
+        id=id, candidate=candidate.id, task=task.id, verdict=Verdict.NOT_JUDGED, parameters=dict(parameters), mode=mode,
+        reason=f"{prepared.warning}. To judge it all the same: --accept-degenerate", environment=prepared.environment,
+    )  # fmt: skip
 
 
 def _complete(work: Coroutine[Any, Any, T]) -> T:

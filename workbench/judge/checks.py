@@ -56,6 +56,7 @@ class Caller:
             Unsupported: it refuses this shape, and may.
         """
         seed = self.trial.next_seed()
+        self.trial.drawn = True
         inputs = make_inputs(kind.specs, seed, self.device)
         if kind.structure:
             inputs = arrange(inputs, kind.specs, kind.structure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 import threading
@@ -10,16 +11,16 @@ from collections.abc import Callable
 import torch
 
 from workbench.candidate import Verdict
-from workbench.capture.references import Reference, load_reference
-from workbench.judge import compare, inputsets, sandbox
+from workbench.capture.references import MODEL_SEED, Reference, load_reference
+from workbench.judge import compare, gpu, inputsets, sandbox, state
 from workbench.judge.checks import shared_bytes
 from workbench.judge.clock import Clock
 from workbench.judge.inputsets import InputSet
-from workbench.judge.pool import Nursery, Pool
+from workbench.judge.pool import Nursery, Pool, spares
 from workbench.judge.process import Kind, Worker
 from workbench.judge.trial import Limits, Stop
 from workbench.target import get_target
-from workbench.task import Task
+from workbench.task import InputSpec, Task
 
 Workers = dict[Kind, Worker]
 
@@ -30,7 +31,8 @@ class Context:
     Attributes:
         device: ``cuda``, ``cpu`` or ``host``; `measured` where candidates are timed, and not modelled.
         place: where the judge's own tensors live, ``cuda`` or ``cpu``.
-        construction_seed: seeds the constructor of a model, here and in workers.
+        construction_seed: seeds the constructor of a model in the workers of the baselines.
+        state_specs: how a model's parameters and buffers are drawn, once the reference is loaded.
     """
 
     def __init__(
@@ -50,9 +52,13 @@ class Context:
         torch.set_float32_matmul_precision(task.matmul_precision)
         sizes = [spec.nbytes for spec in task.inputs] + [output.nbytes for output in task.outputs]
         kinds: tuple[Kind, ...] = ("record", "device") if self.measured else ("record", "interpret")
-        self.pool = Pool(self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery)
+        self.pool = Pool(
+            self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery,
+            depth=spares(), busy=self.busy, pin=self.place == "cuda",
+        )  # fmt: skip
         self.construction_seed = secrets.randbits(31) if seed is None else seed & 0x7FFFFFFF
         self.cancelled = threading.Event()
+        self.state_specs: tuple[InputSpec, ...] = ()
         self._reference: Reference | None = None
         self._sets: tuple[InputSet, ...] | Stop | None = None
         self._clock: Clock | None = None
@@ -67,12 +73,14 @@ class Context:
     def reference(self) -> Reference:
         """The reference, loaded once; a model's state is redrawn in place for each judging."""
         if self._reference is None:
-            self._reference = self.fresh_reference()
+            self._reference = self.fresh_reference(MODEL_SEED)
+            if self._reference.module is not None:
+                self.state_specs = state.describe(self._reference.module)
         return self._reference
 
-    def fresh_reference(self) -> Reference:
-        """The reference with the state that it was constructed with."""
-        return load_reference(self.task, device=self.place, seed=self.construction_seed)
+    def fresh_reference(self, seed: int) -> Reference:
+        """The reference with the state that it is constructed with after a seed."""
+        return load_reference(self.task, device=self.place, seed=seed)
 
     def input_sets(self) -> tuple[InputSet, ...]:
         """The sets of differing shape, smallest first; found once per task, since it takes runs of the reference."""
@@ -105,12 +113,27 @@ class Context:
             return compare.ROUND_OFF[torch.bfloat16]
         return 2.0**-11 if self.task.precision == "tf32" or tf32_now else 0.0
 
-    def seeds(self, id: str) -> Callable[[], int]:
-        """A source of seeds: from the operating system, or repeatable where a seed was asked for."""
-        if self.seed is None:
-            return lambda: secrets.randbits(62)
+    def root_seed(self) -> int:
+        """What all seeds of one judging come from: from the operating system, or the one that was asked for."""
+        return secrets.randbits(52) if self.seed is None else self.seed
+
+    def seeds(self, purpose: str, root: int | None = None) -> Callable[[], int]:
+        """A source of seeds. With the same root they are the same, whatever the candidate is."""
+        root = self.root_seed() if root is None else root
         count = iter(range(1 << 30))
-        return lambda: int.from_bytes(hashlib.sha256(f"{self.seed}:{id}:{next(count)}".encode()).digest()[:8], "big") >> 2
+        return lambda: int.from_bytes(hashlib.sha256(f"{root}:{purpose}:{next(count)}".encode()).digest()[:8], "big") >> 2
+
+    def busy(self) -> contextlib.AbstractContextManager[bool]:
+        """Held while the card is used but nothing is timed: whoever times waits for its end."""
+        if self.place != "cuda":
+            return contextlib.nullcontext(True)
+        return gpu.lock(gpu.uuid(), self.limits.timing, shared=True)
+
+    def close(self) -> None:
+        """Ends everything that was started."""
+        if self._clock is not None:
+            self._clock.close()
+        self.pool.close()
 
     def clock(self) -> Clock:
         """The clock that counts, with the baselines' times."""

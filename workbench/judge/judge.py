@@ -14,15 +14,15 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
-from workbench.capture.references import Reference
 from workbench.errors import CaptureError
-from workbench.events import Prepared
+from workbench.events import Prepared, Qualification
 from workbench.judge import labels, qualify, sandbox
 from workbench.judge.context import Context, Workers
 from workbench.judge.pool import Nursery
@@ -63,6 +63,7 @@ class Judge:
         )  # fmt: skip
         self._pool = self.context.pool
         self._prepared: Prepared | None = None
+        self._qualification: Qualification | None = None
 
     # What can be asked of it
 
@@ -78,7 +79,7 @@ class Judge:
         from workbench.explain.roofline import floor_us
 
         context = self.context
-        reference = context.reference()
+        context.reference()
         notes = []
         if probe is not None and (fault := disagreement(self.task, probe, context.place)):
             raise CaptureError(f"the captured reference does not compute what the cell does: {fault}")
@@ -86,20 +87,23 @@ class Judge:
             notes.append(f"candidates are {context.tier.name}: {context.tier.mend}")
         if not labels.kernelguard_available():
             notes.append("not scanned: KernelGuard is not installed")
-        canary, note = self._qualify(reference)
-        notes += [note] if note else []
+        qualification = self.qualify()
         self._prepared = Prepared(
             floor_us=floor_us(self.task.work, context.target), baselines=self._baselines(), device=self._device_in_words(),
-            environment=self._environment(), notes=tuple(notes), degenerate=canary,
+            environment=self._environment(), notes=(*notes, *_in_words(qualification)), degenerate=qualification.degenerate,
+            qualification=qualification,
         )  # fmt: skip
+        if self._prepared.warning:
+            self._prepared = replace(self._prepared, notes=(self._prepared.warning, *self._prepared.notes))
         return self._prepared
 
     def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
         """The verdict on one candidate at one point of its tunable space."""
         context = self.context
         context.cancelled.clear()
+        root = context.root_seed()
         trial = Trial(
-            self.task, candidate, parameters, id=id, mode=mode, next_seed=context.seeds(id), seed=context.seed,
+            self.task, candidate, parameters, id=id, mode=mode, next_seed=context.seeds("trial", root), seed=context.seed, root=root,
             environment=self._environment(),
         )  # fmt: skip
         trial.allowed = context.allowed()
@@ -111,13 +115,13 @@ class Judge:
                 recording = building.build(context, trial, workers)
             with trial.stage("run"):
                 first = running.run_once(context, trial, workers)
-            with trial.stage("correctness"):
+            with trial.stage("correctness"), context.busy():
                 correctness.check(context, trial, first, recording)
             with trial.stage("timing"):
                 timing.time(context, trial, workers, recording, first)
             raise _passed(trial)
         except Stop as stop:
-            trial.log = "\n".join(log for worker in workers.values() if (log := worker.log.strip()))
+            trial.log = "\n".join(log for log in (trial.log, *(worker.log.strip() for worker in workers.values())) if log)
             return trial.evaluation(stop)
         except CaptureError as error:
             return trial.evaluation(Stop(Verdict.NOT_JUDGED, f"the reference does not run here: {error}"))
@@ -132,21 +136,34 @@ class Judge:
 
     def close(self) -> None:
         """Kills all workers."""
-        self._pool.close()
+        self.context.close()
 
     # What it says of the task and of this machine
 
-    def _qualify(self, reference: Reference) -> tuple[str, str]:
-        """The canary that passes, and a note for people, both empty for a sound op."""
-        seeds = self.context.seeds("qualify")
+    def qualify(self) -> Qualification:
+        """Whether bad answers can be told from good ones on this op; found once."""
+        if self._qualification is None:
+            self._qualification = self._qualify()
+        return self._qualification
+
+    def _qualify(self) -> Qualification:
+        context, task = self.context, self.task
         try:
-            specs = self.context.input_sets()[0].specs
-        except Stop as stop:
-            return "", stop.reason
-        if qualify.noisy(reference, specs, seeds(), self.context.place):
-            return "", "the op is random: two runs on the same inputs differ, and candidates can't be compared"
-        canary = qualify.degenerate(reference, specs, (seeds(), seeds()), self.context.place)
-        return canary, f"degenerate: {canary} would pass as right, so no verdict means much; give wider inputs" if canary else ""
+            sets = context.input_sets()
+        except Stop:
+            return Qualification()
+        seeds = context.seeds("qualify")
+        smallest = min(sets, key=lambda kind: sum(spec.nbytes for spec in kind.specs))
+        found = qualify.qualify(
+            context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,
+            coarse=context.allowed() == 0, used=_used(task),
+        )  # fmt: skip
+        if smallest.specs != task.inputs and not found.degenerate and _is_cheap(task, context.place):
+            with contextlib.suppress(Exception):  # at its own size the op may need more memory than there is
+                full = qualify.full_size(context.reference(), task.inputs, (seeds(), seeds()), context.place)
+                if full.degenerate:
+                    found = replace(found, degenerate=full.degenerate, advice=full.advice)
+        return found
 
     def _baselines(self) -> tuple[Baseline, ...]:
         if self.context.measured:
@@ -174,6 +191,33 @@ class Judge:
             version = ""
         gpu = torch.cuda.get_device_name() if self.context.device == "cuda" else ""
         return Environment(platform.python_version(), torch.__version__, version, gpu, _driver() if gpu else "", self.context.tier.name)
+
+
+_CHEAP_BYTES, _CHEAP_FLOPS = 128 << 20, 2e9
+"""What an op may cost at its own size on a CPU to be looked at there too: a fraction of a second."""
+
+
+def _is_cheap(task: Task, place: str) -> bool:
+    factor = 100 if place == "cuda" else 1
+    return task.work.bytes <= factor * _CHEAP_BYTES and task.work.flops <= factor * _CHEAP_FLOPS
+
+
+def _used(task: Task) -> tuple[str, ...] | None:
+    """Names of the arguments that the op's graph reads; None where there is no graph."""
+    if not task.graph.nodes:
+        return None
+    read = {name for node in task.graph.nodes for name in node.refs()}
+    return tuple(read | set(task.graph.outputs))
+
+
+def _in_words(found: Qualification) -> Iterator[str]:
+    """What a person should know of the op before the search."""
+    if found.random:
+        yield "the op is random: two runs on the same inputs differ, and candidates can't be compared"
+    if found.blind and not found.degenerate:
+        yield f"on these inputs {' and '.join(found.blind)} can't be told from the reference's own precision"
+    if found.truth:
+        yield f"the truth is not in float64: {found.truth}"
 
 
 def _passed(trial: Trial) -> Stop:

@@ -40,6 +40,10 @@ class Retiled(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.order = order
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else PyTorch imports its compiler at the first call, which takes seconds; nothing is compiled in here
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         own = _OWN.get(func)

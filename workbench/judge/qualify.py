@@ -1,94 +1,263 @@
-"""Is the op judgeable at all? Bad answers that the checker must be able to refuse, tried before any search.
+"""Is the op judgeable at all? Asked once, before any search.
 
-If a canary passes, so would a cheat: the output hardly depends on the inputs, or its values are so small that nothing is a good answer.
+A checker that can't refuse a bad answer can't be trusted with a good one. So it is tried on bad answers (see `canaries`): outputs of
+zeros, of other inputs, with a tail left out; outputs for which one input was ignored. If one passes, a cheat would: the output hardly
+depends on the inputs, or its own error drowns it. The op is then *degenerate*, on these inputs at least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from workbench.capture.references import Reference
+from workbench.events import Canary, Qualification
 from workbench.inputs import make_inputs
-from workbench.judge.compare import compare
-from workbench.judge.expected import Expected, expect
+from workbench.judge import canaries, state
+from workbench.judge.compare import Comparison, compare
+from workbench.judge.expected import Error, Expected, ExpectedOutput, expect, rms
 from workbench.task import InputSpec
 
+SEEDS = 5
+PATIENCE = 0.8
+"""Seconds after which no further input is tried: an op of a hundred parameters has its largest looked at first."""
+
 OWN_NOISE = 1e-6
+IMPACT = 100.0
+"""An input whose change moves the outputs by less than so many honest errors is worth a word."""
 
 
-def degenerate(reference: Reference, specs: Sequence[InputSpec], seeds: tuple[int, int], device: str) -> str:
-    """The canary that the checker lets pass, or nothing."""
-    first = expect(reference, make_inputs(specs, seeds[0], device))
-    other = [output.detach() for output in reference(*make_inputs(specs, seeds[1], device))]
-    for name, make in _CANARIES.items():
-        outputs = make(first, other)
-        if outputs is not None and all(
-            compare(output, right).right for output, right in zip(outputs, first.outputs, strict=True) if right.reference.numel()
-        ):
-            return name
-    return ""
+def qualify(
+    reference: Reference, specs: Sequence[InputSpec], next_seed: Callable[[], int], device: str, *, products: bool = False,
+    coarse: bool = True, used: Sequence[str] | None = None,
+) -> Qualification:  # fmt: skip
+    """Tries the checker on bad answers.
+
+    Args:
+        specs: of the inputs to try it on.
+        products: the op multiplies matrices, so that TF32 is worth trying.
+        coarse: whether the policy asks for the reference's own precision, so that coarser ones must be told from it.
+        used: names of the inputs that the op reads, if known: one that it never reads is no fault of its values.
+    """
+    search = _Search(reference, tuple(specs), device, time.perf_counter())
+    draws = [make_inputs(specs, next_seed(), device) for _ in range(SEEDS)]
+    runs = search.runs(draws)
+    noise = max(map(_apart, runs[0], search.outputs(draws[0])), default=0.0)
+    if noise > OWN_NOISE and _is_noisy(runs[0], search.outputs(draws[0])):
+        return Qualification(random="an op whose two runs differ", noise=noise, seconds=search.spent)
+    expected = expect(reference, draws[0])
+    found = _figures(expected, runs, noise)
+    for name, outputs in canaries.of_outputs(expected, runs[1]).items():
+        search.note(name, expected, outputs, canaries.ADVICE[name])
+    if not search.degenerate:  # else the inputs don't matter either, which says less
+        search.inputs(expected, next_seed(), used)
+        search.parameters(expected, next_seed())
+    if coarse and any(output.reference.dtype is torch.float32 for output in expected.outputs):
+        search.precision(expected, ("fp16", "bf16", "TF32") if products else ("fp16", "bf16"))
+    return replace(
+        found, degenerate=search.degenerate, advice=search.advice, canaries=tuple(search.tried), blind=tuple(search.blind),
+        impact=search.impact, seconds=round(search.spent, 3),
+    )  # fmt: skip
 
 
-def noisy(reference: Reference, specs: Sequence[InputSpec], seed: int, device: str) -> bool:
-    """Whether two runs on the same inputs differ by more than rounding: a random op, which this comparison can't judge."""
-    runs = [reference(*make_inputs(specs, seed, device)) for _ in range(2)]
-    for one, two in zip(*runs, strict=True):
-        if one.is_floating_point() and one.numel():
-            apart = (torch.nan_to_num(one.double()) - torch.nan_to_num(two.double())).abs().max()
-            if float(apart) > OWN_NOISE * max(1.0, float(torch.nan_to_num(one.double()).abs().max())) * (
-                2**13 if one.element_size() < 4 else 1
-            ):
-                return True
-        elif one.dtype != torch.bool and not one.is_floating_point() and not torch.equal(one, two):
+def full_size(reference: Reference, specs: Sequence[InputSpec], seeds: tuple[int, int], device: str) -> Qualification:
+    """The cheapest bad answers at the task's own size, by the strictest bounds: an op may saturate there alone."""
+    search = _Search(reference, tuple(specs), device, time.perf_counter())
+    own, other = ([_sampled(output) for output in search.outputs(make_inputs(specs, seed, device))] for seed in seeds)
+    right = Expected((), tuple(map(_as_expected, own)))
+    for name, outputs in canaries.of_outputs(right, other).items():
+        if name in ("zeros", "the mean everywhere", "the result of other inputs"):
+            search.note(name, right, outputs, canaries.ADVICE[name] + " (at the task's own shapes)")
+    return Qualification(search.degenerate, search.advice, tuple(search.tried), seconds=round(search.spent, 3))
+
+
+def _sampled(output: torch.Tensor) -> torch.Tensor:
+    """Elements spread over the whole output, enough to tell a bad answer by."""
+    flat = output.reshape(-1)
+    return flat[:: max(1, flat.numel() >> 16)]
+
+
+def _as_expected(output: torch.Tensor) -> ExpectedOutput:
+    wide = output.double() if output.is_floating_point() else output
+    return ExpectedOutput(output, wide, Error(), rms(wide))
+
+
+@dataclass
+class _Search:
+    """Looks for a bad answer that passes."""
+
+    reference: Reference
+    specs: tuple[InputSpec, ...]
+    device: str
+    started: float
+    degenerate: str = ""
+    advice: str = ""
+    tried: list[Canary] = field(default_factory=list)
+    blind: list[str] = field(default_factory=list)
+    impact: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        return time.perf_counter() - self.started
+
+    def outputs(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        return [output.detach().clone() for output in self.reference(*inputs)]
+
+    def runs(self, draws: Sequence[Sequence[Any]]) -> list[list[torch.Tensor]]:
+        """The outputs for each draw, but not all of them where one takes long; two at least."""
+        made: list[list[torch.Tensor]] = []
+        for draw in draws:
+            if len(made) >= 2 and self.spent > PATIENCE / 4:
+                break
+            made.append(self.outputs([item.clone() if isinstance(item, torch.Tensor) else item for item in draw]))
+        return made
+
+    def note(self, name: str, expected: Expected, outputs: Sequence[torch.Tensor] | None, advice: str, degenerate: str = "") -> bool:
+        """Tries the checker on a bad answer. Returns whether it was told."""
+        if outputs is None or not any(right.reference.numel() for right in expected.outputs):
             return True
-    return False
+        found = _compared(outputs, expected)
+        told = not all(one.right and not one.precision for one in found)
+        self.tried.append(Canary(name, told, _ratio(found)))
+        if not told and not self.degenerate:
+            self.degenerate, self.advice = degenerate or name, advice
+        return told
 
+    def inputs(self, expected: Expected, seed: int, used: Sequence[str] | None) -> None:
+        """Each input drawn anew alone, and at its neutral values."""
+        largest = sorted(range(len(self.specs)), key=lambda position: -self.specs[position].nbytes)
+        for position in largest:
+            spec, value = self.specs[position], expected.inputs[position]
+            if not spec.is_tensor or value.numel() == 0 or spec.values.kind in ("scalar", "bytes"):
+                continue
+            if (used is not None and spec.name not in used) or self.spent > PATIENCE:
+                continue
+            changed = self._try(lambda position=position: canaries.redrawn(self.specs, expected.inputs, position, seed, self.device))
+            if changed is None:
+                continue
+            self.impact[spec.name] = _impact(changed, expected)
+            ignored = f"input {spec.name} does not matter"
+            advice = f"give inputs on which {spec.name} changes the result, or leave it out of the op"
+            if not self.note(f"input {spec.name} drawn anew", expected, changed, advice, ignored):
+                continue
+            for words, values in canaries.neutral(spec, value):
+                if not torch.equal(values, value):
+                    outputs = self._try(lambda position=position, values=values: _with(expected.inputs, position, values))
+                    self.note(f"input {spec.name} taken as {words}", expected, outputs, advice, f"{ignored}: {words} would do")
 
-def _zeros(expected: Expected, other: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    return [torch.zeros_like(output.reference) for output in expected.outputs]
+    def parameters(self, expected: Expected, seed: int) -> None:
+        """Each parameter of a model drawn anew alone."""
+        module = self.reference.module
+        if module is None:
+            return
+        kept = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        try:
+            for spec in sorted(state.describe(module), key=lambda spec: -spec.nbytes):
+                if self.spent > PATIENCE:
+                    return
+                module.load_state_dict({spec.name: make_inputs([spec], seed, self.device)[0]}, strict=False)
+                changed = self._try(lambda: list(expected.inputs))
+                module.load_state_dict({spec.name: kept[spec.name]}, strict=False)
+                if changed is not None:
+                    self.impact[spec.name] = _impact(changed, expected)
+                    self.note(
+                        f"parameter {spec.name} drawn anew", expected, changed,
+                        f"give inputs on which {spec.name} changes the result", f"parameter {spec.name} does not matter",
+                    )  # fmt: skip
+        finally:
+            module.load_state_dict(kept, strict=False)
 
+    def precision(self, expected: Expected, kinds: Sequence[str]) -> None:
+        """Coarser computations: those that the checker takes for the reference's own are noted."""
+        for kind in kinds:
+            outputs = canaries.coarser(self.reference, expected.inputs, kind)
+            if outputs is None:
+                continue
+            found = _compared(outputs, expected)
+            told = not all(one.right and not one.precision for one in found)
+            self.tried.append(Canary(f"computed in {kind}", told, _ratio(found)))
+            if not told:
+                self.blind.append(kind)
 
-def _mean(expected: Expected, other: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-    if all(output.reference.numel() == 1 for output in expected.outputs):
-        return None
-    return [
-        torch.full_like(output.reference, float(output.truth.mean())) if output.reference.is_floating_point() else output.reference * 0
-        for output in expected.outputs
-    ]
-
-
-def _stale(expected: Expected, other: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    return list(other)
-
-
-def _tail(expected: Expected, other: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-    out = []
-    touched = False
-    for output in expected.outputs:
-        values = output.reference.clone(memory_format=torch.contiguous_format)
-        flat = values.view(-1)
-        tail = flat[-max(1, flat.numel() // 200) :]
-        touched |= bool((tail != 0).any())  # where zero is right, as often behind a ReLU, this canary says nothing
-        tail.zero_()
-        out.append(values)
-    return out if touched else None
-
-
-def _spike(expected: Expected, other: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-    out = []
-    for output in expected.outputs:
-        if not output.reference.is_floating_point():
+    def _try(self, inputs: Callable[[], list[Any]]) -> list[torch.Tensor] | None:
+        try:
+            return self.outputs([item.clone() if isinstance(item, torch.Tensor) else item for item in inputs()])
+        except Exception:  # an op that refuses these values tells them apart
             return None
-        values = output.reference.clone(memory_format=torch.contiguous_format)
-        flat = values.view(-1)
-        flat[flat.numel() // 2] += 3 * output.scale
-        out.append(values)
-    return out
 
 
-_CANARIES: Mapping[str, Callable[[Expected, Sequence[torch.Tensor]], list[torch.Tensor] | None]] = {
-    "zeros": _zeros, "the mean everywhere": _mean, "the result of other inputs": _stale, "the last 0.5 % left at zero": _tail,
-    "one element off by three sigma": _spike,
-}  # fmt: skip
+def _compared(outputs: Sequence[torch.Tensor], expected: Expected) -> list[Comparison]:
+    return [
+        compare(output, right) for output, right in zip(outputs, expected.outputs, strict=True)
+        if right.reference.numel() and output.shape == right.reference.shape
+    ]  # fmt: skip
+
+
+def _ratio(found: Sequence[Comparison]) -> float | None:
+    ratios = [one.ratio for one in found if math.isfinite(one.ratio)]
+    return round(max(ratios), 3) if len(ratios) == len(found) and ratios else None
+
+
+def _with(inputs: Sequence[Any], position: int, value: torch.Tensor) -> list[Any]:
+    replaced = list(inputs)
+    replaced[position] = value
+    return replaced
+
+
+def _impact(changed: Sequence[torch.Tensor], expected: Expected) -> float:
+    """Rms change of the outputs over the honest rms error; infinite for exact outputs that change."""
+    most = 0.0
+    for output, right in zip(changed, expected.outputs, strict=True):
+        if output.shape != right.reference.shape or output.numel() == 0:
+            continue
+        if not output.is_floating_point():
+            most = max(most, math.inf if not torch.equal(output, right.reference) else 0.0)
+            continue
+        moved = rms(torch.nan_to_num(output.double() - right.truth))
+        honest = max(right.error.rms, torch.finfo(output.dtype).eps / 4 * right.scale)
+        most = max(most, moved / honest if honest else (math.inf if moved else 0.0))
+    return most
+
+
+def _figures(expected: Expected, runs: Sequence[Sequence[torch.Tensor]], noise: float) -> Qualification:
+    """Range, spread over seeds and honest error, over the floating outputs."""
+    low, high, spread, error = math.inf, -math.inf, 0.0, 0.0
+    for number, output in enumerate(expected.outputs):
+        if not output.reference.is_floating_point() or output.reference.numel() == 0:
+            continue
+        for run in runs:
+            values = run[number].double()
+            values = values[torch.isfinite(values)]
+            if values.numel():
+                low, high = min(low, float(values.min())), max(high, float(values.max()))
+        scale = output.scale or 1.0
+        error = max(error, output.error.rms / scale)
+        same = [run[number] for run in runs[1:] if run[number].shape == output.reference.shape]
+        spread = max([spread, *(rms(torch.nan_to_num(one.double() - output.truth)) / scale for one in same)])
+    known = low <= high
+    return Qualification(
+        noise=noise, error=error, low=low if known else None, high=high if known else None, spread=spread, truth=expected.note
+    )  # fmt: skip
+
+
+def _apart(one: torch.Tensor, two: torch.Tensor) -> float:
+    """Largest difference of two runs, relative to the largest value; 1 for exact outputs that differ."""
+    if not one.is_floating_point():
+        return 0.0 if torch.equal(one, two) else 1.0
+    if one.numel() == 0 or one.shape != two.shape:
+        return 0.0
+    a, b = torch.nan_to_num(one.double()), torch.nan_to_num(two.double())
+    return float((a - b).abs().max()) / max(1e-300, float(a.abs().max()))
+
+
+def _is_noisy(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
+    """Whether two runs differ by more than rounding."""
+    return any(
+        _apart(one, two) > OWN_NOISE * (2**13 if one.element_size() < 4 else 1) if one.is_floating_point() else not torch.equal(one, two)
+        for one, two in zip(first, second, strict=True)
+    )

@@ -64,6 +64,10 @@ class watch_ties(TorchDispatchMode):  # type: ignore[misc]  # noqa: N801 - used 
         super().__init__()
         self._seen: list[tuple[Any, torch.Tensor, torch.Tensor, int | None]] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else PyTorch imports its compiler at the first call, which takes seconds; nothing is compiled in here
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)

@@ -33,13 +33,17 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that each stage may take. A stage that takes longer ends in `timed_out`."""
+    """Seconds that each stage may take. A stage that takes longer ends in `timed_out`.
+
+    `extension` is for loading, and for the first call of, a candidate that has nvcc build a C++ extension.
+    """
 
     load: float = 60.0
     build: float = 120.0
     call: float = 60.0
     traffic: float = 60.0
     timing: float = 60.0
+    extension: float = 180.0
 
 
 class Trial:
@@ -47,10 +51,12 @@ class Trial:
 
     def __init__(
         self, task: Task, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode, next_seed: Callable[[], int],
-        seed: int | None, environment: Environment,
+        seed: int | None, environment: Environment, root: int = 0,
     ) -> None:  # fmt: skip
         self.task, self.candidate, self.parameters = task, candidate, dict(parameters)
         self.mode = mode
+        self.drawn = False
+        """Whether any input was made: else there is nothing to see again."""
         self.next_seed = next_seed
         self.labels: set[str] = set()
         self.stage_ms: dict[str, float] = {}
@@ -69,7 +75,8 @@ class Trial:
         self.speedup: Speedup | None = None
         self.own_share: float | None = None
         self.log = ""
-        self._id, self._seed, self._environment = id, seed, environment
+        self.construction_seed = root & 0x7FFFFFFF
+        self._id, self._seed, self._environment, self._root = id, seed, environment, root
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -96,7 +103,8 @@ class Trial:
             witness=end.witness, judged_by=self.judged_by, mode=self.mode, input_sets=tuple(self.input_sets), matched=self.matched,
             error_ratio=self.ratio if self.ratio is None or math.isfinite(self.ratio) else math.inf, stage_ms=dict(self.stage_ms),
             timing=self.timing, hot=self.hot, speedup=self.speedup, own_kernel_share=self.own_share, labels=tuple(sorted(self.labels)),
-            resources=self.resources, modelled=self.modelled, log=self.log[-4000:], seed=self._seed, environment=self._environment,
+            resources=self.resources, modelled=self.modelled, log=self.log[-4000:], seed=self._seed,
+            replay=self._root if self.drawn else None, environment=self._environment,
         )  # fmt: skip
 
 

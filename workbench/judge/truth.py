@@ -26,6 +26,10 @@ _NARROW = frozenset({
 class Float64(TorchDispatchMode):  # type: ignore[misc]
     """Every floating tensor and dtype that an ATen call gets becomes float64."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else PyTorch imports its compiler at the first call, which takes seconds; nothing is compiled in here
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten.view.dtype:
             raise NotImplementedError("it reinterprets the bits of a tensor")

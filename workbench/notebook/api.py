@@ -31,6 +31,7 @@ def evolve(
     store: Any = None,
     seed: int = 0,
     device: str = "auto",
+    accept_degenerate: bool = False,
 ) -> Any:
     """Starts a search for a faster kernel of `op` and returns at once.
 
@@ -52,6 +53,7 @@ def evolve(
         store: where events are kept: a folder, a URL, or a store; ``.workbench/`` beside the notebook by default.
         seed: of the search.
         device: where candidates run: ``auto``, ``cuda`` or ``cpu``.
+        accept_degenerate: search even if the judge finds that it can't tell bad answers from good ones on these inputs.
 
     Returns:
         The `Evolution`.
@@ -78,6 +80,7 @@ def evolve(
         seed=seed,
         device=device,
         cell_source=_source_of(op),
+        accept_degenerate=accept_degenerate,
     )
     return evolution.wait() if wait else evolution
 
@@ -132,6 +135,7 @@ def begin(
     device: str = "auto",
     cell: str = "",
     cell_source: str = "",
+    accept_degenerate: bool = False,
 ) -> Any:
     """Starts the run of a captured op. An earlier run of the same cell is stopped, and its elites are judged again first.
 
@@ -164,6 +168,7 @@ def begin(
         auto=auto,
         cell=cell,
         cell_source=cell_source,
+        accept_degenerate=accept_degenerate,
     )
     SESSION.add(started)
     _watch_displays(started)

@@ -61,6 +61,7 @@ for _name, _kind, _metavar, _help in (
     _CELL.add_argument(_name, type=_kind, metavar=_metavar, help=_help)
 _CELL.add_argument("--auto", action="store_true", help="run on; else it waits for steps")
 _CELL.add_argument("--wait", action="store_true", help="run on and block until the end; Interrupt pauses")
+_CELL.add_argument("--accept-degenerate", action="store_true", help="search even where bad answers can't be told from good ones")
 _CELL.set_defaults(seed=0)
 
 
@@ -100,6 +101,7 @@ class EvolveMagics(Magics):  # type: ignore[misc]
             auto=options.auto or options.wait,
             proposers=proposers,
             seed=options.seed,
+            accept_degenerate=options.accept_degenerate,
             cell=_cell_id(self.shell) or f"op:{captured.task.name}",
             cell_source=_whole_cell(self.shell) or source,
         )
