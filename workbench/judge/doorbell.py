@@ -7,24 +7,31 @@ then the same number back. What the judge times, it times on its own side. A wor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from workbench.judge.challenge import NUMBERS
 from workbench.judge.shared import PAGE, SharedFile
 
 
 class Order(IntEnum):
-    """What a ring asks for. Each call is a PREPARE, which reveals its seed, and a GO; only then may a HAND_OVER follow."""
+    """What a ring asks for.
+
+    A cold call is one GO, which reveals its seed: the inputs are made between the ring and the call. PREPARE makes them beforehand, for
+    calls that are timed with warm caches. After a GO may follow a CHALLENGE, see `challenge`, and a HAND_OVER of the outputs' bytes.
+    """
 
     PREPARE = 1
     GO = 2
-    HAND_OVER = 3
-    END = 4
+    CHALLENGE = 3
+    HAND_OVER = 4
+    END = 5
 
 
 _RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD = 0, 1, 2, 3, 4, 5
 _ANSWER, _CLAIM, _ENQUEUED = 64, 65, 66  # a cache line of their own: the two sides never write to the same one
+_NUMBERS = 128  # the answer to a challenge: how many numbers, and then they
 _LOOK_EVERY = 2000
 
 
@@ -46,9 +53,11 @@ class Doorbell:
 
     def __init__(self, shared: SharedFile) -> None:
         self._cells = memoryview(shared.memory)[:PAGE].cast("q")
+        self._numbers = memoryview(shared.memory)[:PAGE].cast("d")
 
     def close(self) -> None:
         self._cells.release()
+        self._numbers.release()
 
     def reset(self) -> None:
         """By the judge, before the worker is told to listen."""
@@ -93,10 +102,22 @@ class Doorbell:
                 time.sleep(0)
         return cells[_RING], Order(cells[_ORDER]), cells[_SEED], cells[_COUNT], cells[_FLAG], cells[_LEAD]
 
-    def answer(self, number: int, claim_us: float = 0.0, enqueued_us: float = 0.0) -> None:
-        """By the worker: done. It took so long, and so long for the launches alone to be put into the stream."""
+    def answer(self, number: int, claim_us: float = 0.0, enqueued_us: float = 0.0, numbers: Sequence[float] = ()) -> None:
+        """By the worker: done. It took so long, and so long for the launches alone to be put into the stream.
+
+        Args:
+            numbers: the answer to a challenge.
+        """
         self._cells[_CLAIM], self._cells[_ENQUEUED] = int(claim_us * 1e3), int(enqueued_us * 1e3)
+        self._cells[_NUMBERS] = len(numbers)
+        for place, value in enumerate(numbers[:NUMBERS], _NUMBERS + 1):
+            self._numbers[place] = value
         self._cells[_ANSWER] = number
+
+    def numbers(self) -> list[float]:
+        """By the judge, after the answer to a challenge."""
+        count = min(max(0, self._cells[_NUMBERS]), NUMBERS)
+        return self._numbers[_NUMBERS + 1 : _NUMBERS + 1 + count].tolist()
 
     def fail(self) -> None:
         """By the worker: it raised, and says what on its line."""

@@ -30,9 +30,11 @@ class EventStopwatch:
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
-    def start(self, lead_us: float, flush: torch.Tensor | None) -> None:
-        if lead_us > 0:
-            torch.cuda._sleep(int(lead_us * self._cycles_per_us))
+    def lead(self, us: float) -> None:
+        if us > 0:
+            torch.cuda._sleep(int(us * self._cycles_per_us))
+
+    def start(self, flush: torch.Tensor | None) -> None:
         if flush is not None:
             flush.zero_()
         self._begin.record()
@@ -83,21 +85,38 @@ def uuid() -> str:
 
 
 @contextlib.contextmanager
-def lock(name: str, timeout: float) -> Iterator[bool]:
-    """Holds the machine-wide lock of a card. Yields False, and does not hold it, if another judge does not give it up in time."""
-    path = Path(tempfile.gettempdir()) / f"workbench-gpu-{name}.lock"
-    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+def lock(name: str, timeout: float, *, shared: bool = False) -> Iterator[bool]:
+    """Holds the machine-wide lock of a card. Yields False, and does not hold it, if others do not give it up in time.
+
+    Who times, holds it alone; who only makes the card busy (a correctness call, a worker that warms up) shares it with others of that
+    kind. Who waits stands in a gate, so that a stream of sharers can't keep out the one who times.
+    """
+    deadline = time.monotonic() + timeout
+    gate, file = _open(f"{name}-gate"), _open(name)
     try:
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield True
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    yield False
-                    return
-                time.sleep(0.01)
+        held = _take(gate, fcntl.LOCK_EX, deadline) and _take(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, deadline)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield held
     finally:
+        os.close(gate)
         os.close(file)
+
+
+def _take(file: int, how: int, deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+
+
+def _open(name: str) -> int:
+    """A file to lock, which need not be one's own."""
+    path = Path(tempfile.gettempdir()) / f"workbench-gpu-{name}.lock"
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, flags)
+    return os.open(path, flags | os.O_CREAT, 0o644)

@@ -8,15 +8,16 @@ One thread starts them all and lives as long as the pool, since the kernel kills
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
-import shutil
-import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager
 
-from workbench.judge import watchdog
+from workbench.judge import homes, watchdog
 from workbench.judge.process import ON_DEVICE, Kind, Worker, WorkerLost, environment
 from workbench.judge.sandbox import Tier, can_fork
 from workbench.judge.spawn import Zygote
@@ -62,27 +63,44 @@ class Nursery:
         self._ended.set()
 
 
+def spares() -> int:
+    """How many workers stand ready for a device: two where there are cores and memory to spare."""
+    return 2 if (os.cpu_count() or 1) >= 8 and watchdog.available() > 16 << 30 else 1
+
+
 class Pool:
-    """Keeps one spare worker of each kind; a taken one is replaced at once, in the background."""
+    """Keeps spare workers of each kind; a taken one is replaced at once, in the background.
+
+    Args:
+        depth: how many spares of the kinds that run on a device; one of each other kind.
+        busy: entered while a spare makes a card busy by warming up on it.
+        pin: let the card reach the memory that is shared with workers on a device.
+    """
 
     def __init__(
         self, tier: Tier, kinds: Sequence[Kind], *, target: str, shared_bytes: int, memory_cap: int | None = None,
-        nursery: Nursery | None = None,
+        nursery: Nursery | None = None, depth: int = 1, busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+        pin: bool = False,
     ) -> None:  # fmt: skip
         self.tier = tier
-        self.home = Path(tempfile.mkdtemp(prefix="workbench-judge-"))
-        self.home.chmod(0o711)  # a worker with an id of its own passes through, and sees nothing
+        homes.clear_stale()
+        self.home = homes.make()
+        self._busy, self._pin = busy, pin
         self._target = target
         self._shared_bytes = shared_bytes
         self._cap = memory_cap or watchdog.default_cap()
         self._spare: dict[Kind, queue.Queue[Worker | Exception]] = {kind: queue.Queue() for kind in kinds}
         self._lock = threading.Lock()
         self._coming: Counter[Kind] = Counter()  # ordered, but not there yet
+        self._warming = 0
         self._all: set[Worker] = set()
         self._closed = False
         self._nursery, self._own_nursery = nursery or Nursery(tier), nursery is None
+        self._cold: queue.Queue[Worker | None] = queue.Queue()
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         for kind in kinds:
-            self._order(kind)
+            for _ in range(depth if kind in ON_DEVICE else 1):
+                self._order(kind)
 
     def take(self, kind: Kind) -> Worker:
         """A warm worker of that kind; waits for it if it is still importing.
@@ -111,6 +129,16 @@ class Pool:
                     raise WorkerLost(lost.kind, f"no worker starts here: {log[-1] if log else lost.detail}") from None
         raise AssertionError("unreachable")
 
+    def settle(self, timeout: float = 2.0) -> None:
+        """Waits until no spare is warming up any more, for so many seconds at most."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            with self._lock:
+                coming = self._warming + sum(self._coming.values())
+            if not coming:
+                return
+            time.sleep(0.002)
+
     def discard(self, worker: Worker) -> None:
         """Kills a worker that has served."""
         worker.close()
@@ -134,6 +162,7 @@ class Pool:
     def close(self) -> None:
         """Kills everything."""
         self._closed = True
+        self._cold.put(None)
         with self._lock:
             workers = list(self._all)
             self._all.clear()
@@ -143,7 +172,7 @@ class Pool:
             self._nursery.close()
         for worker in workers:
             worker.close()
-        shutil.rmtree(self.home, ignore_errors=True)
+        homes.remove(self.home)
 
     def _order(self, kind: Kind) -> None:
         with self._lock:
@@ -157,7 +186,7 @@ class Pool:
         try:
             worker = Worker(
                 kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
-                zygote=self._nursery.zygote(kind, self._target),
+                zygote=self._nursery.zygote(kind, self._target), pin=self._pin and kind in ON_DEVICE,
             )  # fmt: skip
             worker.start()
             arrived = worker
@@ -166,7 +195,19 @@ class Pool:
         with self._lock:
             if isinstance(arrived, Worker):
                 self._all.add(arrived)
+                if kind != "baseline":
+                    self._warming += 1
+                    self._cold.put(arrived)
             self._spare[kind].put(arrived)
             self._coming[kind] -= 1
         if self._closed and isinstance(arrived, Worker):
             arrived.close()
+
+    def _warm_up(self) -> None:
+        """Greets each spare, which has it warm up, one after the other."""
+        while (worker := self._cold.get()) is not None:
+            busy = self._busy() if worker.kind in ON_DEVICE else contextlib.nullcontext()
+            with contextlib.suppress(WorkerLost, OSError, AssertionError), busy:  # whoever takes it finds out
+                worker.wait_ready()
+            with self._lock:
+                self._warming -= 1

@@ -43,11 +43,13 @@ class Worker:
     """A worker as the judge sees it.
 
     Args:
+        pin: have the card read the shared memory itself, see `shared`.
         zygote: what forks it; None to start a fresh process, from a thread that lives as long as the worker may.
     """
 
     def __init__(
-        self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path, zygote: Zygote | None = None
+        self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path,
+        zygote: Zygote | None = None, pin: bool = False,
     ) -> None:  # fmt: skip
         self.kind = kind
         self.target = target
@@ -55,6 +57,8 @@ class Worker:
         self.cap = memory_cap
         self.ready = threading.Event()
         self.cancelled = threading.Event()
+        self._greeting = threading.Lock()
+        self._pin = pin
         self._directory = Path(tempfile.mkdtemp(prefix="worker-", dir=home))
         self._running: Running | None = None
         self._channel: Channel | None = None
@@ -96,10 +100,12 @@ class Worker:
             self._channel = Channel(ours, log_read, self._watch)
 
     def wait_ready(self, timeout: float = START_SECONDS) -> None:
-        """Waits until PyTorch is imported and the worker asks for its candidate."""
-        if not self.ready.is_set():
-            self.ask({"do": "hello"}, timeout)
-            self.ready.set()
+        """Waits until the worker is warm and asks for its candidate. May be called by two threads at once: one of them asks."""
+        with self._greeting:
+            if not self.ready.is_set():
+                self.ask({"do": "hello"}, timeout)
+                self.shared.pin() if self._pin else None
+                self.ready.set()
 
     def ask(self, message: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """Sends a command and returns the answer, or raises `WorkerLost`."""

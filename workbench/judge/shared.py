@@ -6,6 +6,7 @@ reads, once, and never looks at the same bytes twice.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -17,6 +18,7 @@ PAGE = 4096
 """The first page is the doorbell's, see `doorbell`; tensors start behind it."""
 
 _ALIGN = 256
+_FORGOTTEN = 0x5A
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1033, 1, 2, 4
 
 
@@ -27,6 +29,7 @@ class SharedFile:
         self.file = file
         self.size = size
         self.memory = mmap.mmap(file, size)
+        self._pinned = False
 
     @classmethod
     def create(cls, size: int) -> SharedFile:
@@ -36,16 +39,35 @@ class SharedFile:
         fcntl.fcntl(file, _F_ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW | _SEAL_SEAL)
         return cls(file, size)
 
+    def pin(self) -> None:
+        """Makes the mapping known to CUDA, so that the card reads and writes it itself: forty times as fast. Where that fails, it stays.
+
+        Both sides do it for themselves, ahead of the first use, since it takes tens of milliseconds.
+        """
+        if not self._pinned and torch.cuda.is_available():
+            status = torch.cuda.cudart().cudaHostRegister(self._address(), self.size, 0)
+            self._pinned = int(status) == 0
+
     def close(self) -> None:
-        self.memory.close()
+        if self._pinned:
+            torch.cuda.cudart().cudaHostUnregister(self._address())
+            self._pinned = False
+        with contextlib.suppress(BufferError):  # a view of it is still about: the mapping goes with the last one
+            self.memory.close()
         os.close(self.file)
 
-    def clear(self) -> None:
-        """Forgets all bytes behind the doorbell's page, so that only what is written now can be read."""
-        self.memory.madvise(mmap.MADV_REMOVE, PAGE, self.size - PAGE)
+    def clear(self, nbytes: int | None = None) -> None:
+        """Forgets `nbytes` behind the doorbell's page, or all, so that only what is written now can be read."""
+        length = self.size - PAGE if nbytes is None else min(self.size - PAGE, -(-nbytes // PAGE + 1) * PAGE)
+        if not self._pinned:
+            self.memory.madvise(mmap.MADV_REMOVE, PAGE, length)
+        else:  # the pages that CUDA knows have to stay
+            torch.frombuffer(self.memory, dtype=torch.uint8, count=length, offset=PAGE).fill_(_FORGOTTEN)
 
-    def read(self, offset: int, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A private copy of a contiguous tensor. Used by the judge: `shape` and `dtype` are its own, never the worker's word."""
+    def read(self, offset: int, shape: Sequence[int], dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
+        """A private copy of a contiguous tensor, on `device`. For the judge: `shape` and `dtype` are its own, never the worker's word."""
+        if device != "cpu" and self._pinned:
+            return self._read_onto(device, offset, tuple(shape), dtype)
         out = torch.empty(tuple(shape), dtype=dtype)
         nbytes = out.numel() * out.element_size()
         if nbytes:
@@ -56,7 +78,18 @@ class SharedFile:
                 if got <= 0:
                     raise ValueError("the shared memory is shorter than the tensor")
                 done += got
+        return out.to(device)
+
+    def _read_onto(self, device: str, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        out = torch.empty(shape, dtype=dtype, device=device)
+        if nbytes := out.numel() * out.element_size():
+            if offset + nbytes > self.size:
+                raise ValueError("the shared memory is shorter than the tensor")
+            out.view(-1).view(torch.uint8).copy_(torch.frombuffer(self.memory, dtype=torch.uint8, count=nbytes, offset=offset))
         return out
+
+    def _address(self) -> int:
+        return torch.frombuffer(self.memory, dtype=torch.uint8, count=1).data_ptr()
 
     def write(self, offset: int, tensor: torch.Tensor) -> None:
         """Puts a tensor's elements there, contiguous, from any device."""

@@ -3,7 +3,8 @@
 One code path for candidates and baselines, so that what the harness costs, it costs both.
 
 What is timed is the work of the GPU with its launches already queued, as in a model that keeps the card busy: ahead of each call the
-stream gets some idle work and then the flush of the L2, and the launches arrive meanwhile. How long that lead is, the judge says.
+stream gets some idle work, then the drawing of the inputs, then the flush of the L2, and the launches arrive meanwhile. How long that
+lead is, the judge says. A call on another stream that does not wait for this one finds the inputs of the call before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 
 from workbench.capture.references import flatten
 from workbench.inputs import make_inputs, stream_seed
-from workbench.judge import gpu
+from workbench.judge import challenge, gpu
 from workbench.judge.doorbell import Doorbell, Order
 from workbench.judge.shared import SharedFile
 from workbench.task import InputSpec
@@ -28,9 +29,13 @@ class Stopwatch(Protocol):
     """Times what runs between `start` and `stop`."""
 
     def synchronize(self) -> None: ...
-    def start(self, lead_us: float, flush: torch.Tensor | None) -> None: ...
+    def lead(self, us: float) -> None:
+        """Idle work, so that launches can queue up behind it."""
+        ...
+
+    def start(self, flush: torch.Tensor | None) -> None: ...
     def stop(self) -> float:
-        """µs since `start`, less the lead and the flush, after all work is done."""
+        """µs since `start`, less the flush, after all work is done."""
         ...
 
 
@@ -40,7 +45,10 @@ class HostStopwatch:
     def synchronize(self) -> None:
         pass
 
-    def start(self, lead_us: float, flush: torch.Tensor | None) -> None:
+    def lead(self, us: float) -> None:
+        pass
+
+    def start(self, flush: torch.Tensor | None) -> None:
         self._begun = time.perf_counter_ns()
 
     def stop(self) -> float:
@@ -65,27 +73,33 @@ def answer_doorbell(
         while True:
             number, order, seed, count, flag, lead = bell.listen(number)
             claim = enqueued = 0.0
+            numbers: list[float] = []
             if order is Order.PREPARE:
                 outputs.clear()
                 _renew(sets, specs, seed, count, device)
-                if device == "cuda":
-                    gpu.forget_persisting_l2()
                 watch.synchronize()
             elif order is Order.GO:
                 outputs.clear()
-                watch.start(lead, flush if flag == COLD else None)
+                if device == "cuda":
+                    gpu.forget_persisting_l2()  # ahead of the lead: it may wait for the card
                 begun = time.perf_counter_ns()
+                watch.lead(lead)
+                if seed:  # behind the lead, in the stream: before the lead is over there is nothing to compute from
+                    _renew(sets, specs, seed, count, device)
+                watch.start(flush if flag == COLD else None)
                 for inputs in sets:
                     outputs.append(function(*inputs))
                 enqueued = (time.perf_counter_ns() - begun) / 1e3
                 claim = watch.stop()
+            elif order is Order.CHALLENGE:
+                numbers = challenge.answer(flatten(outputs[count]), seed)
             elif order is Order.HAND_OVER:
                 for output, offset, size in zip(flatten(outputs[count]), offsets, sizes, strict=False):
                     if output.layout is torch.strided and output.numel() * output.element_size() == size:
                         shared.write(offset, output)
             elif order is Order.END:
                 return {}
-            bell.answer(number, claim, enqueued)
+            bell.answer(number, claim, enqueued, numbers)
     except BaseException:
         bell.fail()
         raise

@@ -1,0 +1,200 @@
+"""One process that is being timed: the rings that it gets, and what was heard of it."""
+
+from __future__ import annotations
+
+import random
+import statistics as plain_statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from workbench.candidate import Verdict
+from workbench.judge.checks import in_words
+from workbench.judge.doorbell import Answer, Doorbell, DoorbellSilent, Order
+from workbench.judge.process import Worker
+from workbench.judge.shared import layout
+from workbench.judge.stopwatch import COLD, HOT
+from workbench.judge.trial import Stop
+from workbench.task import Task
+
+SHORT_US, ENOUGH_US = 30.0, 200.0
+"""Calls shorter than the first are timed several at a ring, so that together they take the second at least."""
+
+_MOST_COPIES, _COPIES_BYTES = 64, 2 << 30
+_LEAD_MARGIN, _LEAST_LEAD_US, _MOST_LEAD_US = 2.0, 150, 20_000
+"""The lead ahead of a call is what its launches took when it was warmed up, times the first, within the others: the first launches after
+a pause take longer, and one that comes too late is measured as an idle card."""
+
+_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured: blocks of calls, calls of warming up and their seconds of GPU time, outputs compared in full."""
+
+    blocks: int
+    calls: int
+    warm_calls: int
+    warm_seconds: float
+    verified: int = 3
+
+
+QUICK = Plan(blocks=3, calls=5, warm_calls=5, warm_seconds=0.01)
+FULL = Plan(blocks=6, calls=10, warm_calls=25, warm_seconds=0.2)
+BASELINE = Plan(blocks=6, calls=8, warm_calls=10, warm_seconds=0.1, verified=0)
+"""Of a baseline, which is measured once per task."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all that play against each other share: the task, where, and for how long an answer is waited for."""
+
+    task: Task
+    place: str
+    timeout: float
+    next_seed: Callable[[], int]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of each output."""
+        return [output.nbytes for output in self.task.outputs]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came of one timed call besides its time.
+
+    Attributes:
+        seed, place: of the ring, and which of its calls was asked about.
+        print_seed, numbers: of the challenge and its answer, which took `reply_us`.
+        outputs: the bytes that were handed over, for the few calls where they were asked for.
+    """
+
+    seed: int
+    place: int
+    print_seed: int
+    numbers: tuple[float, ...]
+    reply_us: float
+    outputs: tuple[torch.Tensor, ...] | None = None
+
+
+@dataclass
+class Player:
+    """A worker at its doorbell. `count` calls a ring, behind `lead` µs of idle work; times in µs, by block."""
+
+    name: str
+    worker: Worker
+    bell: Doorbell
+    setting: Setting
+    count: int = 1
+    lead: int = 0
+    enqueued: float = 0.0
+    claims: list[list[float]] = field(default_factory=list)
+    walls: list[list[float]] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+
+    def call(self, seed: int) -> tuple[float, float]:
+        """Wall time of one ring, and the time claimed for one call: cold, on content that is known only now."""
+        begin = seed
+        if self.setting.place != "cuda":  # on the CPU drawing takes longer than most calls, and nothing runs behind anything
+            self.ring(Order.PREPARE, seed=seed, count=self.count, flag=COLD)
+            begin = 0
+        answer = self.ring(Order.GO, seed=begin, count=self.count, flag=COLD, lead=self.lead)
+        self.enqueued = answer.enqueued
+        return answer.wall, answer.claim / self.count
+
+    def challenge(self, seed: int, place: int) -> tuple[tuple[float, ...], float]:
+        """The fingerprint of what the last ring's call `place` returned, and how long the answer took."""
+        answer = self.ring(Order.CHALLENGE, seed=seed, count=place)
+        return tuple(self.bell.numbers()), answer.wall
+
+    def hand_over(self, place: int) -> tuple[torch.Tensor, ...]:
+        """The bytes of what the last ring's call `place` returned, in the shapes that the task says."""
+        task, shared = self.setting.task, self.worker.shared
+        shared.clear(sum(self.setting.sizes))
+        self.ring(Order.HAND_OVER, count=place)
+        return tuple(
+            shared.read(offset, output.shape, getattr(torch, output.dtype), self.setting.place)
+            for offset, output in zip(layout(self.setting.sizes), task.outputs, strict=True)
+        )  # fmt: skip
+
+    def hot(self) -> float:
+        """One call on inputs that the call before has just used."""
+        self.ring(Order.PREPARE, seed=self.setting.next_seed(), count=1, flag=HOT)
+        self.ring(Order.GO, flag=HOT, lead=self.lead)
+        return self.ring(Order.GO, flag=HOT, lead=self.lead).claim
+
+    def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True) -> None:
+        """A block of timed calls.
+
+        Args:
+            verified: calls whose bytes are asked for afterwards. Which ones, nobody knows while they run.
+            listen: challenge each call.
+        """
+        claims, walls = [], []
+        for call in range(calls):
+            seed = self.setting.next_seed()
+            wall, claim = self.call(seed)
+            claims.append(claim)
+            walls.append(wall)
+            if listen:
+                place, print_seed = _random.randrange(self.count), _random.randrange(1, 1 << 62)
+                numbers, reply = self.challenge(print_seed, place)
+                self.heard.append(Heard(seed, place, print_seed, numbers, reply, self.hand_over(place) if call in verified else None))
+        self.claims.append(claims)
+        self.walls.append(walls)
+
+    def drop_block(self, heard: int) -> None:
+        """Forgets the last block; `heard` is how much had been heard before it."""
+        self.claims.pop()
+        self.walls.pop()
+        del self.heard[heard:]
+
+    def warm(self, plan: Plan) -> None:
+        """Runs until compiling and autotuning are over, and settles how many calls a ring asks for."""
+        self.count, self.lead = 1, 0
+        times: list[float] = []
+        spent = 0.0
+        deadline = time.perf_counter() + 10 * plan.warm_seconds
+        while len(times) < plan.warm_calls or (spent < plan.warm_seconds * 1e6 and time.perf_counter() < deadline):
+            times.append(self.call(self.setting.next_seed())[1])
+            spent += times[-1]
+            self._fit_lead()
+        typical = plain_statistics.median(times[len(times) // 2 :])
+        if typical < SHORT_US:
+            task = self.setting.task
+            fitting = max(1, _COPIES_BYTES // max(1, sum(spec.nbytes for spec in task.inputs) + sum(self.setting.sizes)))
+            self.count = int(min(_MOST_COPIES, fitting, -(-ENOUGH_US // max(0.1, typical)) + _random.randrange(3)))
+            for _ in range(2):  # the first makes the copies, the second shows what launching takes
+                self.call(self.setting.next_seed())
+                self._fit_lead()
+
+    def _fit_lead(self) -> None:
+        """Fits the lead to what launching took in the last call. A worker that claims too much or too little only harms its own times."""
+        if self.setting.place == "cuda":
+            self.lead = int(min(_MOST_LEAD_US, max(_LEAST_LEAD_US, _LEAD_MARGIN * self.enqueued)))
+
+    def ring(self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0) -> Answer:
+        """One ring.
+
+        Raises:
+            Stop: the candidate raised.
+            WorkerLost: it is gone.
+        """
+        try:
+            return self.bell.ring(
+                order, seed=seed, count=count, flag=flag, lead=lead, timeout=self.setting.timeout,
+                alive=lambda: self.worker.look_after() is None,
+            )  # fmt: skip
+        except DoorbellSilent:
+            # Either it raised, and its answer is waiting, or it is dead or hangs.
+            answer = self.worker.receive(1.0)
+            error = answer.get("error")
+            raise Stop(Verdict.CRASHED, f"{in_words(error) if isinstance(error, dict) else 'it ended'} when timed") from None
+
+
+def short(times: Sequence[float]) -> float:
+    """The tenth percentile: being put off the core lengthens some wall times, nothing shortens any."""
+    return sorted(times)[len(times) // 10]
