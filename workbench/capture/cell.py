@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from workbench.capture import importing
+from workbench.capture.arrays import has_array
 from workbench.capture.captured import Captured
 from workbench.capture.collecting import uncompiled
-from workbench.capture.entry import Call, capture, is_callable_object, label_of
+from workbench.capture.entry import Call, capture, is_callable_object, label_of, refuse_call
 from workbench.capture.file import capture_model_text, is_model_text
 from workbench.capture.references import describe, flatten
 from workbench.errors import CaptureError
@@ -81,6 +82,7 @@ class _Watch:
         self.namespace = namespace
         self.best: tuple[int, Call] | None = None
         self.without_tensor: Call | None = None
+        self.of_arrays: Call | None = None
         self.described: dict[int, Any] = {}
         self.kept: list[Any] = []
 
@@ -95,6 +97,8 @@ class _Watch:
         """Calls the op, and keeps the call if it ranks best so far."""
         __tracebackhide__ = True
         rank = self.rank(op, args, kwargs)
+        if rank and has_array(args, kwargs):
+            self.of_arrays = Call(op, args, kwargs, hint)
         if rank == 0 or (self.best is not None and rank < self.best[0]):
             return op(*args, **kwargs)
         call = self.look(hint, op, args, kwargs)
@@ -162,6 +166,8 @@ class _Watch:
             return self.best[1]
         if self.without_tensor is not None:
             return self.without_tensor
+        if self.of_arrays is not None:
+            refuse_call(self.of_arrays)
         defined = _last_defined(tree, self.namespace)
         what = f"add a line such as y = {defined}(x)" if defined else "define an op and call it"
         raise CaptureError(f"no call in the cell: {what}, or name its inputs with --inputs")

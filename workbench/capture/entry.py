@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from workbench.capture import importing
 from workbench.capture.arguments import arrange, bind, has_computed_defaults, without_defaults
+from workbench.capture.arrays import refuse_arrays
 from workbench.capture.captured import Captured
 from workbench.capture.collecting import Collector, defining, uncompiled
 from workbench.capture.exporting import Bundle, export_module
@@ -138,11 +139,22 @@ def capture(
     """Makes the Task of a call."""
     op, args, kwargs = _flattened(call.op, call.args, call.kwargs)
     label = identifier(name or label_of(call))
+    refuse_call(call, label)
     if call.ran and not flatten(call.value):
         returned = type(call.value).__qualname__
         raise CaptureError(f"{label} returns no tensor but {returned}: return the tensors that it computes")
     written = _write(op, args, kwargs, label, call)
     return finish(written, call, name=name or label, target=target, precision=precision, shown=shown)
+
+
+def refuse_call(call: Call, label: str = "") -> None:
+    """Raises where the call was given another library's arrays, which no tensor op can be captured from."""
+    op, args, kwargs = _flattened(call.op, call.args, call.kwargs)
+    try:
+        names = [parameter.name for parameter in inspect.signature(op).parameters.values()]
+    except (TypeError, ValueError):  # a builtin has none
+        names = []
+    refuse_arrays(label or label_of(call), args, kwargs, names)
 
 
 def label_of(call: Call) -> str:
