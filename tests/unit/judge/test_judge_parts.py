@@ -269,7 +269,10 @@ def op(x, self):
     reading = labels.read(source)
     assert not reading.tampering and not reading.error
     own = {label for label in reading.labels if not label.startswith("KernelGuard")}
-    assert own == {"sets torch.backends.cuda.matmul.allow_tf32", "uses exec", "calls F.gelu", "calls torch.matmul", "uses torch.compile"}
+    assert own == {
+        "sets torch.backends.cuda.matmul.allow_tf32", "uses exec", "calls F.gelu", "calls torch.matmul", "uses torch.compile",
+        "reads the environment",
+    }  # fmt: skip
 
 
 def test_ends_are_told_in_words():

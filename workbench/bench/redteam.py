@@ -1,0 +1,271 @@
+"""Can the judge be fooled, and does it refuse honest work? Judges the whole red-team corpus and counts.
+
+Each case goes the whole way that any candidate goes: a judge process, sandboxed workers, the same stages. Cases of one op share a judge,
+and a few judges work side by side. What can't run on this machine is left out and counted as such, never as right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.corpus import HERE, Case, Expect, load
+from workbench.candidate import Candidate, Evaluation, Mode
+from workbench.errors import WorkbenchError
+from workbench.events import Prepared
+from workbench.fleet import Local
+from workbench.records import encode
+from workbench.task import Task
+
+LIMITS = {"load": 60.0, "call": 15.0, "traffic": 40.0, "timing": 30.0}
+"""Seconds: a case that hangs on purpose holds nobody for long."""
+
+_MOST_OF_ONE_JUDGE = 40
+_MOST_LANES = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one case. `skipped` says why it could not run here; `ok` is None then."""
+
+    case: Case
+    wanted: Expect
+    got: str = ""
+    reason: str = ""
+    labels: tuple[str, ...] = ()
+    ok: bool | None = None
+    skipped: str = ""
+    seconds: float = 0.0
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """All rows, and the two figures that matter."""
+
+    rows: tuple[Row, ...]
+    device: str
+    seconds: float = 0.0
+
+    def count(self, honest: bool) -> tuple[int, int]:
+        """Of the cheats or of the honest kernels: how many got what they must get, of how many that ran here."""
+        ran = [row for row in self.rows if row.case.honest is honest and row.ok is not None]
+        return sum(bool(row.ok) for row in ran), len(ran)
+
+    @property
+    def ok(self) -> bool:
+        return all(row.ok is not False for row in self.rows)
+
+    @property
+    def last_lines(self) -> list[str]:
+        cheats, honest, left = self.count(False), self.count(True), [row for row in self.rows if row.skipped]
+        lines = [f"cheats refused or labelled as declared: {cheats[0]}/{cheats[1]}", f"honest right: {honest[0]}/{honest[1]}"]
+        if left:
+            lines.append(f"left out here: {len(left)} ({', '.join(sorted({row.skipped for row in left}))})")
+        return [*lines, f"on {self.device} in {self.seconds:.0f} s"]
+
+    def markdown(self) -> str:
+        head = ["", "class", "case", "wanted", "got", "why"]
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(line(row) for row in self.rows), "", *self.last_lines]
+        return "\n".join(lines) + "\n"
+
+    def json(self) -> str:
+        cheats, honest = self.count(False), self.count(True)
+        rows = [
+            {
+                "case": row.case.name, "class": row.case.number, "honest": row.case.honest, "op": row.case.op, "why": row.case.why,
+                "wanted": encode(row.wanted), "got": row.got, "reason": row.reason, "labels": list(row.labels), "ok": row.ok,
+                "skipped": row.skipped, "seconds": row.seconds, "evaluation": encode(row.evaluation),
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        return json.dumps({
+            "cheats": {"as_declared": cheats[0], "of": cheats[1]}, "honest": {"right": honest[0], "of": honest[1]}, "ok": self.ok,
+            "device": self.device, "seconds": self.seconds, "rows": rows,
+        })  # fmt: skip
+
+
+def run(
+    device: str = "auto", corpus: Path | None = None, only: Iterable[str] = (), *, quick: bool = False,
+    tell: Callable[[Row], None] | None = None, lanes: int | None = None,
+) -> Report:  # fmt: skip
+    """Judges the corpus.
+
+    Args:
+        device: ``auto``, ``cuda`` or ``cpu``.
+        corpus: its folder; the checkout's by default.
+        only: parts of names of cases or ops; all by default.
+        quick: leaves out the cases that are marked as long.
+        tell: gets each row as it comes.
+        lanes: judges that work side by side.
+
+    Raises:
+        MisuseError: no corpus, or a case's header is wrong.
+    """
+    import torch
+
+    folder = corpus or HERE
+    on_gpu = torch.cuda.is_available() if device == "auto" else device == "cuda"
+    wanted = list(only)
+    cases = load(folder)
+    chosen = [case for case in cases if not wanted or any(word in (case.op, case.name) or case.name.startswith(word) for word in wanted)]
+    chosen += [case for case in cases if case not in chosen and case.name in {other.after for other in chosen}]
+    begun = time.perf_counter()
+    rows: list[Row] = []
+    groups: dict[tuple[str, str, str], list[Case]] = {}
+    for case in chosen:
+        if quick and case.full:
+            rows.append(Row(case, case.wanted(on_gpu), skipped="takes long"))
+        elif missing := _missing(case, on_gpu):
+            rows.append(Row(case, case.wanted(on_gpu), skipped=missing))
+        else:
+            groups.setdefault((case.op, case.precision, "cuda" if on_gpu else case.way), []).append(case)
+    runner = _Runner(folder, on_gpu, tell or (lambda row: None), lanes or _lanes(on_gpu))
+    rows += asyncio.run(runner.all(groups))
+    order = {case.name: number for number, case in enumerate(cases)}
+    rows.sort(key=lambda row: order[row.case.name])
+    name = torch.cuda.get_device_name() if on_gpu else "CPU"
+    return Report(tuple(rows), name, round(time.perf_counter() - begun, 1))
+
+
+def _missing(case: Case, on_gpu: bool) -> str:
+    if case.needs in ("gpu", "nvcc") and not on_gpu:
+        return "needs a GPU"
+    if case.needs == "nvcc" and shutil.which("nvcc") is None:
+        return "needs nvcc"
+    if case.needs == "cxx" and shutil.which("c++") is None:
+        return "needs a C++ compiler"
+    return ""
+
+
+def _lanes(on_gpu: bool) -> int:
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(_MOST_LANES, cores // 2 if on_gpu else cores))
+
+
+class Room:
+    """What a scenario may use: the judge that its op's cases share, and fresh ones."""
+
+    def __init__(self, fleet: Local, task: Task, on_gpu: bool, fresh: Callable[[], Local]) -> None:
+        self.fleet, self.task, self.on_gpu, self.fresh = fleet, task, on_gpu, fresh
+        self._count = 0
+
+    async def judge(self, source: str, *, mode: Mode = "quick", fleet: Local | None = None) -> Evaluation:
+        """The verdict on a candidate's text."""
+        self._count += 1
+        candidate = Candidate(f"s{self._count}", "triton", source, self.task.candidate_entry)
+        return await (fleet or self.fleet).evaluate(candidate, {}, id=f"s{self._count}.0", mode=mode)
+
+    async def prepare(self) -> Prepared:
+        """What the judge says of the op before any candidate."""
+        return await self.fleet.prepare(None)
+
+
+class _Runner:
+    def __init__(self, folder: Path, on_gpu: bool, tell: Callable[[Row], None], lanes: int) -> None:
+        self.folder, self.on_gpu, self.tell = folder, on_gpu, tell
+        self._lanes = lanes
+
+    async def all(self, groups: dict[tuple[str, str, str], list[Case]]) -> list[Row]:
+        """Rows of all groups, the largest first, so that no long one is left for the end."""
+        free = asyncio.Semaphore(self._lanes)
+        parts = [(key, part) for key, cases in groups.items() for part in self._parts(cases)]
+        parts.sort(key=lambda item: -len(item[1]))
+
+        async def work(key: tuple[str, str, str], cases: Sequence[Case]) -> list[Row]:
+            async with free:
+                return await self._group(key, cases)
+
+        done = await asyncio.gather(*(work(key, cases) for key, cases in parts))
+        return [row for rows in done for row in rows]
+
+    def _parts(self, cases: Sequence[Case]) -> list[list[Case]]:
+        """Cases in their order, cut where one judge would have too many; a case stays behind the one it comes after."""
+        ordered: list[Case] = []
+        for case in cases:
+            if case not in ordered:
+                ordered += [other for other in cases if other.name == case.after and other not in ordered]
+                ordered.append(case)
+        count = 1 if self.on_gpu else -(-len(ordered) // _MOST_OF_ONE_JUDGE)
+        size = -(-len(ordered) // count)
+        parts: list[list[Case]] = [[]]
+        for case in ordered:
+            if len(parts[-1]) >= size and not case.after:
+                parts.append([])
+            parts[-1].append(case)
+        return parts
+
+    async def _group(self, key: tuple[str, str, str], cases: Sequence[Case]) -> list[Row]:
+        from workbench.capture import capture_file
+        from workbench.target import detect_target
+
+        op, precision, way = key
+        device = {"interpret": "cpu"}.get(way, way)
+        rows = []
+        try:
+            task = capture_file(self.folder / "ops" / f"{op}.py", target=detect_target(), precision=precision).task  # type: ignore[arg-type]
+        except WorkbenchError as error:
+            for case in cases:
+                rows.append(self._told(Row(case, case.wanted(self.on_gpu), "not captured", str(error), ok=False)))
+            return rows
+
+        def fresh() -> Local:
+            return Local(task, device=device, limits=LIMITS)
+
+        fleet = fresh()
+        try:
+            for number, case in enumerate(cases):
+                begun = time.perf_counter()
+                row = await self._one(case, number, Room(fleet, task, self.on_gpu, fresh))
+                rows.append(self._told(replace(row, seconds=round(time.perf_counter() - begun, 2))))
+        finally:
+            await fleet.close()
+        return rows
+
+    async def _one(self, case: Case, number: int, room: Room) -> Row:
+        wanted = case.wanted(self.on_gpu)
+        if case.attack:
+            namespace: dict[str, Any] = {"__name__": case.name}
+            exec(compile(case.attack, case.name, "exec"), namespace)
+            achieved = await namespace["attack"](room)
+            return Row(case, wanted, "it succeeds" if achieved else "it fails", achieved or "", ok=not achieved)
+        candidate = Candidate(f"k{number}", case.backend, case.source, room.task.candidate_entry)
+        found = await room.fleet.evaluate(candidate, dict(case.parameters), id=f"k{number}.0", mode=case.mode)
+        return Row(case, wanted, found.verdict.value, found.reason, found.labels, fits(found, wanted), evaluation=found)
+
+    def _told(self, row: Row) -> Row:
+        self.tell(row)
+        return row
+
+
+def fits(found: Evaluation, wanted: Expect) -> bool:
+    """Whether an evaluation is what a case declares."""
+    labelled = all(any(label in got for got in found.labels) for label in wanted.labels)
+    return found.verdict.value in wanted.verdicts and labelled and wanted.words in found.reason
+
+
+def line(row: Row) -> str:
+    """One row of the table."""
+    mark = {True: "ok", False: "BAD", None: "–"}[row.ok]
+    number = f"{'honest ' if row.case.honest else ''}{row.case.number}"
+    missing = [label for label in row.wanted.labels if not any(label in got for got in row.labels)]
+    why = row.skipped or row.reason[:110]
+    if row.ok is False and missing:
+        why = f"no label “{missing[0]}” among {', '.join(row.labels) or 'none'}: {why}"
+    wanted = str(row.wanted) if not row.case.attack else "it fails"
+    return "| " + " | ".join([mark, number, row.case.name, wanted, row.got, why.replace("|", "¦")]) + " |"
+
+
+def main(device: str, corpus: Path | None, only: Sequence[str], as_json: bool, quick: bool = False) -> int:
+    """``python -m workbench bench judge --redteam``: progress on stderr, the table or one object on stdout, 1 if a case went wrong."""
+    report = run(device, corpus, only, quick=quick, tell=lambda row: print(line(row), file=sys.stderr, flush=True))
+    print(report.json() if as_json else report.markdown())
+    return 0 if report.ok else 1
