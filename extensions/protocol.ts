@@ -20,7 +20,7 @@ export type Verdict =
   | "does_not_build"
   | "time_not_confirmed"
   | "not_judged";
-export type RunState = "preparing" | "waiting" | "running" | "paused" | "stopping" | "ended";
+export type RunState = "preparing" | "waiting" | "running" | "paused" | "stopping" | "ended" | "interrupted";
 export type BriefKind = "seed" | "step" | "repair" | "crossover" | "tune" | "person";
 export type Backend = "triton" | "cuda";
 
@@ -90,6 +90,7 @@ export interface Resources {
   vector_bytes: number;
   tensor_cores: boolean;
   dot_precision: string;
+  backend: string;
 }
 
 export interface ModelledTime {
@@ -137,6 +138,7 @@ export interface Evaluation {
   modelled: ModelledTime | null;
   log: string;
   seed: number | null;
+  replay: number | null;
   environment: Environment;
 }
 
@@ -185,6 +187,175 @@ export interface Proposal {
   usage: Usage;
 }
 
+export interface Card {
+  id: string;
+  trigger: string;
+  advice: string;
+  effect: string;
+  confidence: number;
+}
+
+// ---- inspections: `workbench/explain/inspection.py` ----------------------------------------------------------------------------
+
+export type What = "compiler" | "memory" | "trace";
+
+export interface Stage {
+  name: string;
+  text: string;
+  lines: [number, number][];
+  cut: boolean;
+  note: string;
+}
+
+export interface CompiledLaunch {
+  kernel: string;
+  grid: number[];
+  count: number;
+  arguments: Record<string, string>;
+  constexprs: Record<string, Json>;
+  options: Record<string, Json>;
+  warps: number;
+  registers: number;
+  spill_bytes: number;
+  shared_bytes: number;
+  occupancy: number;
+  limited_by: string;
+  blocks: number;
+  waves: number;
+  tensor_cores: boolean;
+  dots: string[];
+  vectors: [number, number][];
+  instructions: [string, number][];
+  build_ms: number;
+  stages: Stage[];
+}
+
+export interface CompilerReport {
+  what: "compiler";
+  target: string;
+  gpu: string;
+  targets: string[];
+  source: string;
+  launches: CompiledLaunch[];
+  library: string[];
+  notes: string[];
+}
+
+export interface TensorMap {
+  name: string;
+  shape: number[];
+  dtype: string;
+  strides: number[];
+  rows: number;
+  columns: number;
+  row_elements: number;
+  column_elements: number;
+  folded: number;
+  reads: [number, number][];
+  writes: [number, number][];
+  touched: number;
+  most_reads: number;
+  most_writes: number;
+}
+
+export interface Footprint {
+  tensor: string;
+  reads: [number, number][];
+  writes: [number, number][];
+}
+
+export interface ProgramMap {
+  program: [number, number, number];
+  number: number;
+  footprints: Footprint[];
+}
+
+export interface AccessRow {
+  line: number;
+  text: string;
+  op: string;
+  tensor: string;
+  itemsize: number;
+  calls: number;
+  bytes_requested: number;
+  bytes_unique: number;
+  requests: number;
+  sectors_per_request: number;
+  ideal_sectors_per_request: number;
+  masked: number;
+}
+
+export interface LaunchMemory {
+  kernel: string;
+  grid: number[];
+  programs: number;
+  counted: number;
+  count: number;
+  tensors: TensorMap[];
+  sampled: ProgramMap[];
+  accesses: AccessRow[];
+  note: string;
+}
+
+export interface MemoryReport {
+  what: "memory";
+  shapes: string;
+  inputs: string[];
+  launches: LaunchMemory[];
+  notes: string[];
+}
+
+export type TimeKind = "measured" | "modelled" | "host";
+
+export interface Slice {
+  name: string;
+  start_us: number;
+  us: number;
+  track: string;
+  own: boolean;
+  parts: Record<string, number>;
+  figures: Record<string, number>;
+}
+
+export interface KernelRow {
+  name: string;
+  calls: number;
+  total_us: number;
+  share: number;
+  own: boolean;
+  bytes: number | null;
+}
+
+export interface Timeline {
+  name: string;
+  kind: TimeKind;
+  total_us: number;
+  slices: Slice[];
+  kernels: KernelRow[];
+  left_out: number;
+  note: string;
+}
+
+export interface Metric {
+  kernel: string;
+  name: string;
+  value: number;
+  unit: string;
+  meaning: string;
+}
+
+export interface TraceReport {
+  what: "trace";
+  measured: boolean;
+  timelines: Timeline[];
+  file: string;
+  metrics: Metric[];
+  metrics_note: string;
+  notes: string[];
+}
+
+export type Report = CompilerReport | MemoryReport | TraceReport;
+
 // ---- events: the bodies of `Stamped` by type ---------------------------------------------------------------------------------
 
 export interface RunStarted {
@@ -198,6 +369,8 @@ export interface RunStarted {
   elites: Candidate[];
   experts: string[];
   device: string;
+  mechanisms: Json;
+  accept_degenerate: boolean;
 }
 
 export interface Prepared {
@@ -207,6 +380,7 @@ export interface Prepared {
   environment: Environment;
   notes: string[];
   degenerate: string;
+  qualification: Json;
 }
 
 export interface Asked {
@@ -374,6 +548,101 @@ export interface Detail {
   shown: string;
 }
 
+/** The roofline of the op on its target: rates per second, and the least bytes and FLOPs. */
+export interface Roof {
+  gpu: string;
+  bandwidth: number;
+  l2_bandwidth: number;
+  plain: number;
+  products: number | null;
+  products_dtype: string;
+  bytes: number;
+  flops: number;
+  launch_us: number;
+  shared_bytes: number;
+  registers: number;
+  warps: number;
+}
+
+export interface AskedParent {
+  id: string;
+  evaluation: string;
+  verdict: Verdict;
+  time_us: number | null;
+  modelled: boolean;
+  diagnosis: string;
+}
+
+/** A brief as the Prompt tab shows it. */
+export interface AskedBrief {
+  id: string;
+  kind: string;
+  candidate: string;
+  island: string;
+  aim: string;
+  advice: string[];
+  directive: string;
+  expert: Record<string, Json>;
+  experts: string[];
+  parameters: Record<string, Json>;
+  parents: AskedParent[];
+  cards: Card[];
+  hints: string[];
+  bans: string[];
+  left: Budget;
+  seed: number;
+}
+
+export interface PromptMessageText {
+  role: string;
+  content: string;
+  /** Estimated, whatever the endpoint counted. */
+  tokens: number;
+}
+
+/** One stored call to a model. `estimated` tells whether its tokens were counted here, not by the endpoint. */
+export interface ModelCall {
+  number: number;
+  purpose: string;
+  model: string;
+  why: string;
+  attempt: number;
+  messages: PromptMessageText[];
+  settings: Record<string, Json>;
+  reply: string;
+  finish: string;
+  tokens_in: number;
+  tokens_out: number;
+  cached: number;
+  estimated: boolean;
+  money: number | null;
+  seconds: number;
+  first_seconds: number | null;
+  error: string;
+  time: number;
+}
+
+export interface Prompt {
+  brief: AskedBrief | null;
+  calls: ModelCall[];
+  /** What a model would have been asked, where none was; else `unrendered` says why there is no prompt. */
+  rendered: PromptMessageText[];
+  unrendered: string;
+  cited: { id: string; kind: "expert" | "card" | "other"; text: string }[];
+  choices: { expert: string; rows: { name: string; chosen: Json; values: Json[]; why: string }[] } | null;
+}
+
+/** An answer that a model is writing. `at` is where in it `text` begins. */
+export interface Writing {
+  brief: string;
+  model: string;
+  why: string;
+  seconds: number;
+  at: number;
+  text: string;
+  failed: string;
+}
+
 // ---- messages from Python ----------------------------------------------------------------------------------------------------
 
 /** What changed. `seq` counts deltas; a gap means that one was lost, and the browser asks for a snapshot. */
@@ -395,12 +664,43 @@ export interface SnapshotMessage {
   log: LogLine[];
   header: Header;
   texts: { reference: string; cell: string };
+  roof: Roof | null;
 }
 
 export interface DetailMessage {
   type: "detail";
   id: string;
   detail: Detail | null;
+  error: string;
+}
+
+export interface PromptMessage {
+  type: "prompt";
+  id: string;
+  prompt: Prompt | null;
+  error: string;
+}
+
+/** All answers that models are writing now; those that are missing have ended. */
+export interface WritingMessage {
+  type: "writing";
+  answers: Writing[];
+}
+
+/** The outcome of an inspection. Only the view that sent `request` shows it. */
+export interface InspectionMessage {
+  type: "inspection";
+  request: string;
+  stage: "ready" | "failed";
+  message: string;
+  report: Report | null;
+}
+
+/** A file that was asked for; its bytes travel beside the message. */
+export interface FileMessage {
+  type: "file";
+  request: string;
+  name: string;
   error: string;
 }
 
@@ -427,7 +727,16 @@ export interface AcceptMessage {
   widget: string;
 }
 
-export type FromPython = DeltaMessage | SnapshotMessage | DetailMessage | SaidMessage | AcceptMessage;
+export type FromPython =
+  | DeltaMessage
+  | SnapshotMessage
+  | DetailMessage
+  | PromptMessage
+  | WritingMessage
+  | InspectionMessage
+  | FileMessage
+  | SaidMessage
+  | AcceptMessage;
 
 // ---- messages from the browser ------------------------------------------------------------------------------------------------
 
@@ -441,6 +750,36 @@ export interface SnapshotRequest {
 export interface DetailRequest {
   type: "detail";
   id: string;
+}
+
+export interface PromptRequest {
+  type: "prompt";
+  id: string;
+}
+
+/** Asks for everything that is being written, from its beginning. */
+export interface WritingRequest {
+  type: "writing";
+}
+
+export interface InspectRequest {
+  type: "inspect";
+  request: string;
+  evaluation: string;
+  what: What;
+  options: Record<string, string>;
+}
+
+/** Nobody waits for that inspection any more. */
+export interface LeaveRequest {
+  type: "leave";
+  request: string;
+}
+
+/** Asks for the file that an inspection named. */
+export interface SaveRequest {
+  type: "save";
+  request: string;
 }
 
 /** `argument` is the text, id or source; `option` is the backend of a submitted source. */
@@ -473,4 +812,14 @@ export interface AppliedRequest {
   reason: string;
 }
 
-export type FromBrowser = SnapshotRequest | DetailRequest | DoRequest | AcceptRequest | AppliedRequest;
+export type FromBrowser =
+  | SnapshotRequest
+  | DetailRequest
+  | PromptRequest
+  | WritingRequest
+  | InspectRequest
+  | LeaveRequest
+  | SaveRequest
+  | DoRequest
+  | AcceptRequest
+  | AppliedRequest;

@@ -33,6 +33,7 @@ def messages(run: Any) -> dict[str, Any]:
     """What Python sends to a browser that opens the board of `run`: the snapshot, and every detail."""
     from workbench.board import rows
     from workbench.board.feed import Feed
+    from workbench.board.prompts import prompt
 
     sent: list[dict[str, Any]] = []
     feed = Feed(run, sent.append)
@@ -42,7 +43,8 @@ def messages(run: Any) -> dict[str, Any]:
     shown = snapshot["upserts"]
     shown = shown if len(shown) <= 500 else shown[:50]
     details = {row["id"]: {"type": "detail", "id": row["id"], "detail": rows.detail(run, row["id"]), "error": ""} for row in shown}
-    return {"snapshot": snapshot, "details": details}
+    prompts = {row["id"]: {"type": "prompt", "id": row["id"], "prompt": prompt(run, row["id"]), "error": ""} for row in shown}
+    return {"snapshot": snapshot, "details": details, "prompts": prompts, "reports": run.reports}
 
 
 def theme_css(theme: str) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 from workbench.errors import MisuseError
 from workbench.events import Asked, RunStarted, Stamped
+from workbench.evolution.stream import Stream
 from workbench.evolution.view import Detail, View
+from workbench.store import KeptCall
 
 
 class _Stored:
@@ -27,11 +29,15 @@ class _Stored:
 class RecordedRun:
     """`play` lets the next events happen and tells the subscribers."""
 
-    def __init__(self, stamped: Sequence[Stamped], *, live: bool = True) -> None:
+    def __init__(self, stamped: Sequence[Stamped], *, live: bool = True, calls: Sequence[KeptCall] = ()) -> None:
         first = stamped[0].event
         assert isinstance(first, RunStarted)
         self.id, self.task = stamped[0].run, first.task
         self.alive = live
+        self.stream = Stream()
+        self.inspected: list[tuple[str, str, dict[str, str]]] = []
+        self.reports: dict[str, dict[str, Any]] = {}
+        self._calls = tuple(calls)
         self.asked: list[tuple[str, ...]] = []
         self._view = View()
         self._briefs: dict[str, Any] = {}
@@ -76,6 +82,13 @@ class RecordedRun:
     def candidate(self, name: str) -> Detail:
         found = self._view.candidate(name)
         return Detail(**{**vars(found), "brief": self._briefs.get(found.candidate.brief)})
+
+    def calls(self, brief: str = "") -> Sequence[KeptCall]:
+        return tuple(call for call in self._calls if not brief or call.brief == brief)
+
+    def inspect(self, evaluation: str, what: str, *, cancel: Any = None, **options: str) -> dict[str, Any]:
+        self.inspected.append((evaluation, what, options))
+        return self.reports.get(what, {"error": f"nothing was recorded of {what}: look at another variant"})
 
     def _do(self, *asked: str) -> RecordedRun:
         if self.state == "ended":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench import events
-from workbench.brief import Brief, Budget, Proposal, Role
+from workbench.brief import Brief, Budget, Card, Parent, Proposal, Role
 from workbench.candidate import (
     Baseline,
     Candidate,
@@ -64,6 +64,11 @@ ISLANDS = (
     Role("tiling", "Block shapes, rows per program, warps."),
     Role("memory", "Wide loads, cache hints, fewer bytes."),
     Role("wild", "What the others would not try."),
+)
+
+CARDS = (
+    Card("card-7", "a row fits into registers", "read it once, keep it, and write from there", "1.9× on three ops", 0.8),
+    Card("card-12", "loads are narrower than 16 bytes", "make the block a multiple of 8 elements a thread", "1.2× on two ops", 0.6),
 )
 
 PLANS = {
@@ -190,6 +195,7 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
     yield events.Prepared(FLOOR, baselines, device, environment)
     yield events.StateChanged("running", "auto")
     best: float | None = None
+    judged_before: dict[str, tuple[Candidate, Evaluation, Diagnosis]] = {}
     lineage: dict[str, list[str]] = {role.name: [] for role in ISLANDS}
     for number in range(1, count + 1):
         role = ISLANDS[number % 4 if number > 3 else 0]
@@ -204,11 +210,26 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
             proposer="experts" if rng.random() < 0.6 else "llm:qwen",
             plan=rng.choice(PLANS[role.name]),
             brief=f"b{number}",
-            recipe={"expert": "row_reduction", "passes": "row", "rows": 2} if number % 3 else {},
-            cites=("row_reduction",),
+            recipe={"expert": "rows", "passes": rng.choice(("row", "loop")), "rows": rng.choice((1, 2))} if number % 3 else {},
+            cites=("rows", "card-7") if number % 3 == 0 else ("rows",),
         )
         directive = "Widen the loads to 16 bytes: each thread reads 4." if parents else "Start from the expert's one-pass row kernel."
-        yield events.Asked(Brief(f"b{number}", "step" if parents else "seed", candidate.id, role, TASK, directive=directive))
+        brief = Brief(
+            f"b{number}",
+            "step" if parents else "seed",
+            candidate.id,
+            role,
+            TASK,
+            directive=directive,
+            cards=CARDS,
+            experts=("rows", "tile"),
+            parents=tuple(Parent(*judged_before[one]) for one in parents),
+            hints=("keep the whole row in registers",) if number > 12 else (),
+            left=Budget(evaluations=count + 16 - number, seconds=1800.0 - 2.1 * number),
+            seed=number,
+            expert={} if parents else {"expert": "rows"},
+        )
+        yield events.Asked(brief)
         yield events.Proposed(Proposal(f"b{number}", candidate))
         if number == count and not ended:
             return
@@ -217,6 +238,7 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool) -> Iter
             evaluation = judged(rng, candidate, point, floor_now * (1 + 0.06 * point), measured, environment)
             yield events.Evaluated(f"b{number}", evaluation, diagnosis(evaluation))
             if evaluation.time_us is not None:
+                judged_before.setdefault(candidate.id, (candidate, evaluation, diagnosis(evaluation)))
                 if candidate.id not in lineage[role.name]:
                     lineage[role.name].append(candidate.id)
                 if best is None or evaluation.time_us < best:

@@ -16,7 +16,12 @@ class Stored(Protocol):
 
 
 class Run(Protocol):
-    """A run. Every method may be called from any thread, returns at once, and needs no event loop of the caller's."""
+    """A run. Every method may be called from any thread, returns at once, and needs no event loop of the caller's.
+
+    The board also uses, where a run has them: ``stream`` (`evolution.stream.Stream`, what models write while they write it),
+    ``calls(brief)`` (the stored calls to models) and ``inspect(evaluation, what, cancel=…, **options)`` (records of
+    `explain.inspection` as JSON data; it may take long).
+    """
 
     @property
     def id(self) -> str: ...
@@ -67,3 +72,6 @@ Applied = Callable[[str, dict[str, Any]], object]
 
 Send = Callable[[dict[str, Any]], None]
 """Sends one message to every browser that shows the board."""
+
+SendFile = Callable[[dict[str, Any], list[bytes] | None], None]
+"""The same, with bytes beside it."""

@@ -48,6 +48,7 @@ class Feed:
         self._cursor = last
         begun = history.started(run)
         self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
+        self._roof = rows.roof(run.task)
         self._prepared = history.prepared(run)
         self._points: list[dict[str, Any]] = []
         self._seen: set[str] = set()
@@ -69,6 +70,7 @@ class Feed:
             self._send({
                 "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
                 "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,
+                "roof": self._roof,
             })  # fmt: skip
 
     def flush(self) -> bool:

@@ -10,6 +10,8 @@ from workbench.brief import Budget
 from workbench.candidate import Evaluation
 from workbench.events import Prepared
 from workbench.records import encode
+from workbench.target import TARGETS
+from workbench.task import Task
 
 NOTHING = encode(Budget(evaluations=0, seconds=0.0, gpu_seconds=0.0, tokens=0, money=0.0))
 
@@ -58,6 +60,20 @@ def header(run: Run, prepared: Prepared | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def roof(task: Task) -> dict[str, Any] | None:
+    """The roofline of the op on its target: rates per second, and the least work. None where the target is not in the table."""
+    target, work = TARGETS.get(task.target), task.work
+    if target is None:
+        return None
+    dtype = work.matmul_dtype
+    return {
+        "gpu": target.gpu, "bandwidth": target.bandwidth, "l2_bandwidth": target.l2_bandwidth, "plain": target.peak("float32"),
+        "products": target.peak(dtype) if dtype else None, "products_dtype": dtype, "bytes": work.bytes, "flops": work.flops,
+        "launch_us": target.launch_us + target.latency_us, "shared_bytes": target.shared_bytes, "registers": target.registers,
+        "warps": target.warps,
+    }  # fmt: skip
+
+
 def point(number: int, evaluation: Evaluation) -> dict[str, Any]:
     """The chart's point of one evaluation; `number` counts them from 1."""
     timing = evaluation.timing
@@ -73,9 +89,8 @@ def _notes(head: Mapping[str, Any], prepared: Prepared | None) -> list[str]:
     notes = [note["message"] for note in head["notes"] if note["level"] != "info" or not head["candidates"]]
     if prepared is None:
         return notes
-    bad = prepared.degenerate
-    warned = [f"This op is degenerate: {bad} passes for its answer, so no verdict on it means anything."] if bad else []
-    return [*warned, *prepared.notes, *notes]
+    warned = [prepared.warning] if prepared.warning else []
+    return [*warned, *(note for note in prepared.notes if note != prepared.warning), *notes]
 
 
 _SAME = (

@@ -15,6 +15,9 @@ from workbench.board.accepting import Accepts
 from workbench.board.commands import perform, text
 from workbench.board.contract import Accepting, Applied, Run
 from workbench.board.feed import Feed
+from workbench.board.inspecting import Inspections
+from workbench.board.prompts import prompt
+from workbench.board.writing import Writings
 from workbench.errors import WorkbenchError
 
 
@@ -53,6 +56,8 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
         self._run = evolution
         self._sending = threading.RLock()
         self._accepts = Accepts(accept, applied, self._tell, self.model_id or "")
+        self._inspections = Inspections(evolution, self._tell)
+        self._writings = Writings(getattr(evolution, "stream", None), self._tell)
         self.on_msg(lambda _, content, __: self._receive(content))
         self._feed = Feed(evolution, self._tell, shown=self._show)
 
@@ -71,9 +76,9 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
 
     def close(self) -> None:
         """Ends the board; the run goes on."""
-        feed = getattr(self, "_feed", None)
-        if feed is not None:
-            feed.close()
+        for part in (getattr(self, name, None) for name in ("_feed", "_writings", "_inspections")):
+            if part is not None:
+                part.close()
         super().close()
 
     def _show(self, seq: int, header: Mapping[str, Any]) -> None:
@@ -82,9 +87,9 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             self.state = header["state"]
             self.evaluations = header["evaluations"]
 
-    def _tell(self, content: dict[str, Any]) -> None:
+    def _tell(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
         with self._sending:
-            self.send(content)
+            self.send(content, buffers)
 
     def _receive(self, content: Any) -> None:
         """One message of a browser. Front ends deliver these on different threads, so nothing here waits or needs a loop."""
@@ -93,8 +98,21 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
         kind = text(content, "type")
         if kind == "snapshot":
             self._feed.snapshot()
+            self._writings.whole()
+        elif kind == "writing":
+            self._writings.whole()
         elif kind == "detail":
             self._tell(self._detail(text(content, "id")))
+        elif kind == "prompt":
+            self._tell(self._prompt(text(content, "id")))
+        elif kind == "inspect":
+            options = content.get("options")
+            options = options if isinstance(options, Mapping) else {}
+            self._inspections.begin(text(content, "request"), text(content, "evaluation"), text(content, "what"), options)
+        elif kind == "leave":
+            self._inspections.leave(text(content, "request"))
+        elif kind == "save":
+            self._inspections.save(text(content, "request"))
         elif kind == "do":
             self._tell(self._do(content))
         elif kind == "accept":
@@ -109,6 +127,12 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             return {"type": "detail", "id": candidate, "detail": rows.detail(self._run, candidate), "error": ""}
         except WorkbenchError as error:
             return {"type": "detail", "id": candidate, "detail": None, "error": str(error)}
+
+    def _prompt(self, candidate: str) -> dict[str, Any]:
+        try:
+            return {"type": "prompt", "id": candidate, "prompt": prompt(self._run, candidate), "error": ""}
+        except WorkbenchError as error:
+            return {"type": "prompt", "id": candidate, "prompt": None, "error": str(error)}
 
     def _do(self, content: Mapping[str, Any]) -> dict[str, Any]:
         answer = {"type": "said", "request": text(content, "request")}

@@ -6,6 +6,8 @@
  */
 
 import type { AcceptMessage, Place } from "../../protocol";
+import { copyButton } from "./clipboard";
+import { offerChange } from "../../bridge";
 import { button, h, put } from "./dom";
 import { showCode } from "./editor";
 import { apply, canReach, cellNow } from "./notebook";
@@ -35,7 +37,7 @@ export class Accept {
     this.store.hear(request, (message) => {
       if (request !== this.request) return;
       if (message.type === "accept") this.take(message);
-      else this.tell("bad", message.text);
+      else if (message.type === "said") this.tell("bad", message.text);
     });
     this.element.dataset["busy"] = "yes";
     this.tell("busy", `Judging ${id} once more, with new seeds in a fresh process…`);
@@ -62,14 +64,14 @@ export class Accept {
     });
   }
 
-  private put(message: AcceptMessage, change: Change): void {
-    const outcome = apply(this.store.model, change);
+  private async put(message: AcceptMessage, change: Change): Promise<void> {
+    const outcome = (await offerChange(this.element, change, this.store.texts.cell)) ?? apply(this.store.model, change);
     const report = (ok: boolean, cell: string, before: string, after: string, reason: string): void =>
       this.store.model.send({ type: "applied", request: message.request, id: message.id, ok, place: change.place, cell, before, after, reason });
     if (outcome.kind === "applied") {
       report(true, outcome.cell, outcome.before, outcome.after, "");
       const where = change.place === "below" ? "Put into a new cell below" : "Put into this run's cell; Ctrl+Z there takes it back";
-      this.tell("good", `${where}. It has not been run. ${message.message}`, this.copy(change.code));
+      this.tell("good", `${where}. It has not been run. ${message.message}`, copyButton(() => change.code));
     } else if (outcome.kind === "changed") {
       report(false, change.cell, outcome.before, "", "the cell has changed");
       this.conflict(message, change, outcome.now);
@@ -90,7 +92,7 @@ export class Accept {
       "bad",
       "The cell has changed since the run began, so it was not replaced.",
       button("Insert below instead", "Leaves the cell as it is.", () => this.put(message, { ...change, place: "below" }), { class: "kw-button kw-primary" }),
-      this.copy(change.code),
+      copyButton(() => change.code),
     );
     for (const [title, text] of texts) {
       const box = h("div", { class: "kw-code-box" });
@@ -105,22 +107,12 @@ export class Accept {
     this.tell("fair", `${message.id} passed, but ${reason}. Two other ways:`);
     this.element.append(
       h("ol", { class: "kw-ladder" },
-        h("li", {}, "Run ", h("code", {}, magic), " in an empty cell: it is replaced by the code. ", this.copy(magic, "Copy command")),
-        h("li", {}, "Copy the code into a cell yourself. ", this.copy(code)),
+        h("li", {}, "Run ", h("code", {}, magic), " in an empty cell: it is replaced by the code. ", copyButton(() => magic, "Copy command")),
+        h("li", {}, "Copy the code into a cell yourself. ", copyButton(() => code)),
       ),
       h("details", {}, h("summary", {}, "The code"), box),
     );
     showCode(box, code, "Accepted code", this.views.signal);
-  }
-
-  private copy(text: string, label = "Copy code"): HTMLElement {
-    const control = button(label, "Copies to the clipboard.", () => {
-      copyText(text).then(
-        () => (control.textContent = "Copied"),
-        () => (control.textContent = "Could not copy: select it below"),
-      );
-    });
-    return control;
   }
 
   private tell(tone: "good" | "fair" | "bad" | "busy", text: string, ...actions: HTMLElement[]): void {
@@ -144,16 +136,4 @@ export function replaceable(store: Store): string {
   if (!store.header?.cell) return "This run did not start from a notebook cell.";
   if (!canReach(store.model)) return "";
   return cellNow(store.model, store.header.cell) === null ? "The cell of this run is no longer in the notebook." : "";
-}
-
-/** The clipboard needs a secure origin; elsewhere the browser's old command does it. */
-async function copyText(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = h("textarea", { class: "kw-sr" });
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  if (!done) throw new Error("no clipboard");
 }

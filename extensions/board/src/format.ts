@@ -116,3 +116,18 @@ export function parameters(values: Record<string, Json>): string {
 export function clock(seconds: number): string {
   return new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 }
+
+/** USD: cents where there are whole ones, else as many digits as show something. */
+export function money(usd: number): string {
+  return `$${usd > 0 && usd < 0.01 ? usd.toPrecision(2) : usd.toFixed(2)}`;
+}
+
+/** Such as `1 launch` and `2 launches`. */
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+/** A rate per second, such as `4.30 TB/s` and `740 TFLOP/s`. */
+export function rate(perSecond: number, unit: "B" | "FLOP"): string {
+  return `${unit === "B" ? bytes(perSecond) : flops(perSecond)}/s`;
+}

@@ -15,6 +15,7 @@ const STATES: Record<Header["state"], string> = {
   paused: "paused",
   stopping: "stopping",
   ended: "ended",
+  interrupted: "interrupted",
 };
 
 interface Tile {
@@ -54,7 +55,7 @@ export function mountHeader(parent: Element, store: Store, signal: AbortSignal):
     target.classList.toggle("kw-chip-modelled", header.modelled);
     const stored = isStored(header);
     state.dataset["state"] = stored ? "ended" : header.state;
-    say(state, stored ? "stored run" : STATES[header.state]);
+    say(state, stored && header.state !== "interrupted" ? "stored run" : STATES[header.state]);
     state.title = stored ? NOT_RUNNING : header.reason;
     showBaseline(eager, header.eager);
     showBaseline(compile, header.compile);

@@ -12,7 +12,9 @@ import type { Store } from "./store";
 import { codeTab } from "./tabs/code";
 import { DiffTab } from "./tabs/diff";
 import { EditTab } from "./tabs/edit";
+import { evidenceTab } from "./tabs/evidence";
 import { logTab, runLog } from "./tabs/log";
+import { promptTab } from "./tabs/prompt";
 import { whyTab } from "./tabs/why";
 import { VERDICTS, icon } from "./verdicts";
 
@@ -50,6 +52,8 @@ export class Inspector {
       ["Why", whyTab],
       ["Code", codeTab],
       ["Diff", diff.draw],
+      ["Prompt", promptTab],
+      ["Evidence", evidenceTab],
       ["Edit", edit.draw],
       ["Log", logTab],
     ];

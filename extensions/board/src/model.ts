@@ -2,13 +2,16 @@
 
 import type { FromBrowser, FromPython } from "../../protocol";
 
+/** Bytes travel beside a message. */
+type Listener = (content: FromPython, buffers?: DataView[]) => void;
+
 export interface Model {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
   save_changes(): void;
   send(content: FromBrowser): void;
-  on(event: "msg:custom", listener: (content: FromPython) => void): void;
-  off(event: "msg:custom", listener: (content: FromPython) => void): void;
+  on(event: "msg:custom", listener: Listener): void;
+  off(event: "msg:custom", listener: Listener): void;
   on(event: `change:${string}`, listener: () => void): void;
   off(event: `change:${string}`, listener: () => void): void;
   widget_manager?: unknown;

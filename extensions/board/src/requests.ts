@@ -3,6 +3,10 @@
 import type { SaidMessage, Verb } from "../../protocol";
 import type { Store } from "./store";
 
+/** How long an answer may take, in ms, before the person is told why it may not have come. */
+const PATIENCE = 2000;
+const LATE = "The kernel has not answered yet. Some kernels hear a click only when the running cell has ended; it is not lost.";
+
 export type Say = (text: string, level: SaidMessage["level"]) => void;
 
 export function newRequest(): string {
@@ -13,7 +17,9 @@ export function newRequest(): string {
 /** Sends a verb; `say` gets Python's one-line answer. */
 export function act(store: Store, verb: Verb, argument: string, say: Say, option = ""): void {
   const request = newRequest();
+  const late = setTimeout(() => say(LATE, "info"), PATIENCE);
   store.hear(request, (message) => {
+    clearTimeout(late);
     if (message.type === "said") say(message.text, message.level);
   });
   store.model.send({ type: "do", request, verb, argument, option });

@@ -5,11 +5,13 @@
  * takes no delta until it has come. Details are fetched by id and kept until the variant's row changes.
  */
 
-import type { Detail, FromPython, Header, LogLine, Point, Row, SnapshotMessage } from "../../protocol";
+import type { Detail, FromPython, Header, LogLine, Point, Prompt, Roof, Row, SnapshotMessage } from "../../protocol";
 import type { Model } from "./model";
+import { Writings } from "./writings";
 
-export type Topic = "run" | "selected" | "detail";
-type Private = Extract<FromPython, { type: "said" | "accept" }>;
+export type Topic = "run" | "selected" | "detail" | "writing";
+export type Private = Extract<FromPython, { type: "said" | "accept" | "inspection" | "file" }>;
+type Hearer = (message: Private, buffers: DataView[]) => void;
 
 const LOG_LINES = 2000;
 /** How long a message may be on its way, in ms, before it counts as lost. */
@@ -19,7 +21,9 @@ export class Store {
   readonly rows = new Map<string, Row>();
   readonly points: Point[] = [];
   readonly log: LogLine[] = [];
+  readonly writings = new Writings();
   header: Header | null = null;
+  roof: Roof | null = null;
   texts: SnapshotMessage["texts"] = { reference: "", cell: "" };
   selected = "";
   /** Counts changes of rows, so that views know when to sort anew. */
@@ -34,13 +38,14 @@ export class Store {
   private readonly wanted = new Set<string>();
   private readonly seen = new Map<string, number>();
   private readonly listeners = new Map<Topic, Set<() => void>>();
-  private readonly privates = new Map<string, (message: Private) => void>();
+  private readonly privates = new Map<string, Hearer>();
+  private readonly prompts = new Map<string, Prompt | string>();
 
   constructor(
     readonly model: Model,
     signal: AbortSignal,
   ) {
-    const receive = (message: FromPython): void => this.receive(message);
+    const receive = (message: FromPython, buffers?: DataView[]): void => this.receive(message, buffers ?? []);
     const choose = (): void => this.choose(String(model.get("selected") ?? ""), false);
     model.on("msg:custom", receive);
     model.on("change:selected", choose);
@@ -66,7 +71,7 @@ export class Store {
   }
 
   /** Hears the answers to one request. Everybody gets every message; only who asked may act on it. */
-  hear(request: string, listener: (message: Private) => void): void {
+  hear(request: string, listener: Hearer): void {
     this.privates.set(request, listener);
   }
 
@@ -103,6 +108,16 @@ export class Store {
     return this.failures.get(id) ?? "";
   }
 
+  /** How a variant came to be written; undefined while it is fetched, a text where it can't be had. */
+  prompt(id: string): Prompt | string | undefined {
+    const known = this.prompts.get(id);
+    if (known === undefined && id && !this.wanted.has(`prompt ${id}`)) {
+      this.wanted.add(`prompt ${id}`);
+      this.model.send({ type: "prompt", id });
+    }
+    return known;
+  }
+
   private ask(): void {
     if (this.asked) return;
     this.asked = true;
@@ -116,7 +131,7 @@ export class Store {
     this.ask();
   }
 
-  private receive(message: FromPython): void {
+  private receive(message: FromPython, buffers: DataView[]): void {
     switch (message.type) {
       case "snapshot":
         if (message.seq < this.seq) return;
@@ -126,6 +141,7 @@ export class Store {
         this.log.length = 0;
         this.seen.clear();
         this.texts = message.texts;
+        this.roof = message.roof;
         this.take(message);
         return;
       case "delta":
@@ -142,8 +158,17 @@ export class Store {
         else this.failures.set(message.id, message.error);
         this.tell("detail");
         return;
+      case "prompt":
+        this.wanted.delete(`prompt ${message.id}`);
+        this.prompts.set(message.id, message.prompt ?? message.error);
+        this.tell("detail");
+        return;
+      case "writing":
+        if (!this.writings.take(message.answers)) this.model.send({ type: "writing" });
+        this.tell("writing");
+        return;
       default:
-        this.privates.get(message.request)?.(message);
+        this.privates.get(message.request)?.(message, buffers);
     }
   }
 

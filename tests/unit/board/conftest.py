@@ -16,3 +16,14 @@ def recorded():
     from sample_run import run_events
 
     return RecordedRun(run_events(30))
+
+
+@pytest.fixture
+def called():
+    """A run that has been played, with calls to a model."""
+    from recorded_run import RecordedRun
+    from sample_calls import sample_calls
+    from sample_run import run_events
+
+    stamped = run_events(30)
+    return RecordedRun(stamped, calls=sample_calls(stamped)).play()

@@ -13,6 +13,11 @@ from workbench import brief, candidate, events
 from workbench.board import commands, rows
 from workbench.board.accepting import Accepts
 from workbench.board.feed import Feed
+from workbench.board.inspecting import Inspections
+from workbench.board.prompts import prompt
+from workbench.board.writing import Writings
+from workbench.evolution.stream import Stream, Written
+from workbench.explain import inspection
 
 PROTOCOL = (Path(__file__).parents[3] / "extensions" / "protocol.ts").read_text()
 INTERFACES = {
@@ -24,7 +29,10 @@ RECORDS = {
     for record in (
         candidate.Candidate, candidate.Witness, candidate.Timing, candidate.Baseline, candidate.Speedup, candidate.Resources,
         candidate.ModelledTime, candidate.Environment, candidate.Evaluation, candidate.Diagnosis, candidate.Evidence, brief.Budget,
-        brief.Usage, brief.Proposal, *events.EVENT_TYPES.values(),
+        brief.Usage, brief.Proposal, brief.Card, *events.EVENT_TYPES.values(), inspection.Stage, inspection.CompiledLaunch,
+        inspection.CompilerReport, inspection.TensorMap, inspection.Footprint, inspection.ProgramMap, inspection.AccessRow,
+        inspection.LaunchMemory, inspection.MemoryReport, inspection.Slice, inspection.KernelRow, inspection.Timeline, inspection.Metric,
+        inspection.TraceReport,
     )
 }  # fmt: skip
 
@@ -61,6 +69,7 @@ def test_what_a_snapshot_holds(recorded):
     assert {frozenset(row) for row in snapshot["upserts"]} == {frozenset(INTERFACES["Row"])}
     assert {frozenset(point) for point in snapshot["points"]} == {frozenset(INTERFACES["Point"])}
     assert {frozenset(line) for line in snapshot["log"]} == {frozenset(INTERFACES["LogLine"])}
+    assert set(snapshot["roof"]) == INTERFACES["Roof"]
     assert set(snapshot["header"]) == INTERFACES["Header"]
     assert set(snapshot["header"]["best"]) == INTERFACES["Best"]
     assert set(snapshot["header"]["eager"]) == INTERFACES["Baseline"]
@@ -79,6 +88,31 @@ def test_what_a_delta_holds(recorded):
 def test_what_a_detail_holds(recorded):
     recorded.play()
     assert set(rows.detail(recorded, "k4")) == INTERFACES["Detail"]
+
+
+def test_what_a_prompt_holds(called):
+    asked = prompt(called, "k6")
+    assert set(asked) == INTERFACES["Prompt"]
+    assert set(asked["brief"]) == INTERFACES["AskedBrief"]
+    assert {frozenset(call) for call in asked["calls"]} == {frozenset(INTERFACES["ModelCall"])}
+    assert set(asked["calls"][0]["messages"][0]) == INTERFACES["PromptMessageText"]
+    stepped = next(row["id"] for row in called.rows() if row["parents"])
+    assert set(prompt(called, stepped)["brief"]["parents"][0]) == INTERFACES["AskedParent"]
+
+
+def test_what_is_being_written_and_what_is_inspected():
+    sent, stream = [], Stream()
+    stream.tell(Written("begins", "b1", "qwen"))
+    writings = Writings(stream, sent.append)
+    writings.whole()
+    writings.close()
+    assert set(sent[0]) == INTERFACES["WritingMessage"] and set(sent[0]["answers"][0]) == INTERFACES["Writing"]
+    told = []
+    Inspections(object(), lambda message, _: told.append(message)).begin("r", "k1.0", "compiler", {})
+    Inspections(object(), lambda message, _: told.append(message)).save("r")
+    assert set(told[0]) == INTERFACES["InspectionMessage"] and set(told[1]) == INTERFACES["FileMessage"]
+    assert union("What") == set(inspection.WHATS)
+    assert union("TimeKind") == set(typing.get_args(inspection.TimeKind))
 
 
 def test_what_an_accept_tells():

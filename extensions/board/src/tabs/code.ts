@@ -1,6 +1,7 @@
 /** The variant's source, as the judge got it. */
 
-import { button, h } from "../dom";
+import { copyButton } from "../clipboard";
+import { h } from "../dom";
 import { showCode } from "../editor";
 import * as format from "../format";
 import type { Tab } from "../inspector";
@@ -8,9 +9,7 @@ import type { Tab } from "../inspector";
 export const codeTab: Tab = (panel, detail, _store, signal) => {
   const { candidate, row } = detail;
   const lines = candidate.source.split("\n").length;
-  const copy = button("Copy code", "Copies the source to the clipboard.", () => {
-    navigator.clipboard?.writeText(candidate.source).then(() => (copy.textContent = "Copied"), () => (copy.textContent = "Could not copy"));
-  });
+  const copy = copyButton(() => candidate.source);
   const chosen = format.parameters(row.parameters);
   const box = h("div", { class: "kw-code-box kw-fill" });
   panel.append(

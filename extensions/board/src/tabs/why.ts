@@ -1,37 +1,54 @@
 /** Why a variant came out as it did: verdict, witness, diagnosis, where its time goes, what it takes, every point tried. */
 
 import type { Detail, Diagnosis, Evaluation, Witness } from "../../../protocol";
-import { h, missing } from "../dom";
+import { h, missing, put } from "../dom";
 import * as format from "../format";
 import { WORDS } from "../glossary";
 import type { Tab } from "../inspector";
 import type { Store } from "../store";
 import { VERDICTS, icon } from "../verdicts";
+import { changes } from "./changes";
+import { evaluationOf, facts, heading } from "./parts";
+import { marksOf, roofline } from "./roof";
 import { evaluations, resources } from "./tables";
-import { timeBreakdown } from "./roofline";
+import { timeBreakdown } from "./time";
 
-export const whyTab: Tab = (panel, detail, store) => {
+export const whyTab: Tab = (panel, detail, store, signal) => {
   const shown = evaluationOf(detail);
   if (!shown) {
     panel.append(missing(`${detail.row.id} is being judged: build, sandbox, comparison on several input sets, then its time. This takes a moment.`), ...origin(detail));
     return;
   }
-  const diagnosis = detail.diagnoses[shown.id];
-  panel.append(
-    ...verdict(shown),
-    ...(shown.witness ? witness(shown.witness) : []),
-    ...(diagnosis ? diagnosed(diagnosis) : []),
-    ...timeBreakdown(shown, store.header),
-    ...resources(shown),
-    ...origin(detail),
-    ...evaluations(detail, shown.id),
-    ...environment(shown, store),
-  );
+  const parent = detail.candidate.parents[0] ?? "";
+  const draw = (): void => {
+    const of = parent ? store.detail(parent) : undefined;
+    const diagnosis = detail.diagnoses[shown.id];
+    const picture = roofline(marksOf(shown, of && evaluationOf(of), store.header), store.roof, store.header?.target ?? "");
+    put(
+      panel,
+      ...verdict(shown),
+      ...(shown.witness ? witness(shown.witness) : []),
+      ...(diagnosis ? diagnosed(diagnosis) : []),
+      ...timeBreakdown(shown, store.header),
+      ...(picture ? [heading("Under the roof", shown.timing?.modelled === true && h("span", { class: "kw-modelled", title: WORDS.modelled }, "modelled")), picture] : []),
+      ...changes(detail, of, store.failure(parent) || `Reading ${parent}…`),
+      ...resources(shown),
+      ...origin(detail),
+      ...evaluations(detail, shown.id),
+      ...environment(shown, store),
+    );
+  };
+  // The parent comes by itself a moment later; then the picture and the comparison are drawn with it.
+  let known = parent !== "" && store.detail(parent) !== undefined;
+  store.on("detail", signal, () => {
+    if (known || !parent || (!store.detail(parent) && !store.failure(parent))) return;
+    known = true;
+    const top = panel.scrollTop;
+    draw();
+    panel.scrollTop = top;
+  });
+  draw();
 };
-
-function evaluationOf(detail: Detail): Evaluation | undefined {
-  return detail.evaluations.find((evaluation) => evaluation.id === detail.shown) ?? detail.evaluations.at(-1);
-}
 
 function verdict(evaluation: Evaluation): HTMLElement[] {
   const look = VERDICTS[evaluation.verdict];
@@ -63,8 +80,7 @@ function witness(found: Witness): HTMLElement[] {
   ];
   return [
     h("h4", { class: "kw-h", title: WORDS.witness }, "Witness"),
-    h("table", { class: "kw-facts" }, h("caption", { class: "kw-sr" }, "One place where the result differs"), h("tbody", {},
-      ...rows.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "kw-mono" }, value))))),
+    facts(rows.map(([name, value]) => [name, h("span", { class: "kw-mono" }, value)]), "One place where the result differs"),
     ...(found.pattern ? [h("p", {}, "Where the mismatches lie: ", h("b", {}, found.pattern), ".")] : []),
   ];
 }
@@ -84,12 +100,8 @@ function origin(detail: Detail): HTMLElement[] {
   if (Object.keys(candidate.recipe).length) rows.push(["recipe", format.parameters(candidate.recipe)]);
   if (candidate.cites.length) rows.push(["cites", candidate.cites.join(", ")]);
   if (detail.children.length) rows.push(["children", detail.children.join(", ")]);
-  const filled = rows.filter(([, value]) => value);
-  if (!filled.length) return [];
-  return [
-    h("h4", { class: "kw-h" }, `Where it comes from: ${brief.kind || "seed"}`),
-    h("table", { class: "kw-facts" }, h("tbody", {}, ...filled.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value))))),
-  ];
+  if (!rows.some(([, value]) => value)) return [];
+  return [heading(`Where it comes from: ${brief.kind || "seed"}`), facts(rows)];
 }
 
 function environment(evaluation: Evaluation, store: Store): HTMLElement[] {
