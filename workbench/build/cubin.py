@@ -1,4 +1,4 @@
-"""Reads registers and stack of a kernel from a cubin: a 64-bit ELF file with sections ``.nv.info`` and ``.symtab``."""
+"""Reads registers, stack and parameters of a kernel from a cubin: a 64-bit ELF file with sections ``.nv.info`` and ``.symtab``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _REGISTERS = 0x2F  # EIATTR_REGCOUNT
 _STACK = 0x12  # EIATTR_MIN_STACK_SIZE
 _FRAME = 0x11  # EIATTR_FRAME_SIZE
+_PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, and a word whose upper 14 bits are the size
 _SIZED = 0x04  # EIFMT_SVAL: a two-byte size and that many bytes
 
 
@@ -37,6 +38,19 @@ def read_usage(cubin: bytes, kernel: str) -> tuple[int, int]:
     return figures[_REGISTERS], max(figures.get(_STACK, 0), figures.get(_FRAME, 0))
 
 
+def read_parameters(cubin: bytes, kernel: str) -> tuple[int, ...] | None:
+    """Bytes of each parameter of a kernel, in order; None where the cubin does not say."""
+    for name, offset, size, _ in _sections(cubin):
+        if name == f".nv.info.{kernel}":
+            found = {}
+            for attribute, value in _attributes(cubin[offset : offset + size]):
+                if attribute == _PARAMETER and len(value) == 12:
+                    _, ordinal, _, packed = struct.unpack("<IHHI", value)
+                    found[ordinal] = packed >> 18
+            return tuple(found[ordinal] for ordinal in sorted(found))
+    return None
+
+
 def _sections(cubin: bytes) -> list[tuple[str, int, int, int]]:
     """Name, offset, size and link of each section."""
     if cubin[:5] != b"\x7fELF\x02":
@@ -62,7 +76,7 @@ def _attributes(info: bytes) -> list[tuple[int, bytes]]:
     while at + 4 <= len(info):
         form, attribute, size = struct.unpack_from("<BBH", info, at)
         at += 4
-        if form == _SIZED:
+        if form == _SIZED:  # elsewhere these two bytes are the value itself
             found.append((attribute, info[at : at + size]))
             at += size
     return found

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from workbench.candidate import Resources
 from workbench.task import OutputSpec
 
-ErrorKind = Literal["build", "raised", "unsupported"]
+ErrorKind = Literal["build", "raised", "unsupported", "elsewhere"]
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,9 @@ class Recording:
 class RecordingError:
     """Why a launcher could not be recorded.
 
-    `kind` is ``build`` (the module or a kernel does not build), ``raised`` (the launcher raised) or ``unsupported`` (it raised what means
-    "not for this shape": NotImplementedError, ValueError, TypeError or AssertionError). `line` is in the candidate's file.
+    `kind` is ``build`` (the module or a kernel does not build), ``raised`` (the launcher raised), ``unsupported`` (it raised what means
+    "not for this shape": NotImplementedError, ValueError, TypeError or AssertionError) or ``elsewhere`` (this machine can't build it).
+    `line` is in the candidate's file.
     """
 
     kind: ErrorKind

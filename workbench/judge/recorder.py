@@ -25,8 +25,11 @@ from torch.utils._pytree import tree_leaves
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
+from workbench.build.cuda import CudaBuildError
+from workbench.build.nvrtc import NvrtcMissingError
 from workbench.build.triton import BuildError, Built, compile_launch
 from workbench.build.tune import candidate_line, load_candidate
+from workbench.judge.cuda_recorder import CudaRecorder, JudgedElsewhereError
 from workbench.judge.launches import DotUse, ErrorKind, RecordedLaunch, Recording, RecordingError, launch_key
 from workbench.judge.pretend import Pretend
 from workbench.judge.untouched import Untouched, make_untouched
@@ -65,13 +68,14 @@ def record(
     Never raises for the candidate's faults: they are the recording's `error`.
     """
     recorder = _Recorder(target, artifacts)
+    cuda = CudaRecorder(target, source, dict(parameters), recorder.launches, artifacts)
     untouched = Untouched()
     stage: dict[str, float] = {}
     path = str(Path(directory) / "candidate.py")
     started = time.perf_counter()
     result: Any = None
     error: RecordingError | None = None
-    with warnings.catch_warnings(), Pretend(target), torch.no_grad():
+    with warnings.catch_warnings(), Pretend(target), cuda.installed(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             made = load_candidate(source, entry, parameters, directory=Path(directory))
@@ -89,11 +93,14 @@ def record(
                 result = made(*arguments)  # type: ignore[operator]
             except BuildError as raised:
                 error = RecordingError("build", raised.message, raised.line)
+            except (CudaBuildError, NvrtcMissingError, JudgedElsewhereError) as raised:
+                error = _cuda_error(raised)
             except Exception as raised:
                 kind: ErrorKind = "unsupported" if isinstance(raised, UNSUPPORTED) else "raised"
                 error = RecordingError(kind, _message(raised), candidate_line(raised, path))
-    stage["launch"] = _ms(started) - recorder.build_ms
-    stage["build"] = recorder.build_ms
+    spent = recorder.build_ms + cuda.build_ms
+    stage["launch"] = _ms(started) - spent
+    stage["build"] = spent
     tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)] if error is None else []
     return Recording(
         launches=tuple(recorder.launches.values()),
@@ -105,7 +112,15 @@ def record(
     )
 
 
+def _cuda_error(raised: CudaBuildError | NvrtcMissingError | JudgedElsewhereError) -> RecordingError:
+    if isinstance(raised, CudaBuildError):
+        return RecordingError("build", raised.message, raised.line, raised.log)
+    return RecordingError("elsewhere", str(raised))
+
+
 def _load_error(raised: Exception, path: str) -> RecordingError:
+    if isinstance(raised, (CudaBuildError, NvrtcMissingError, JudgedElsewhereError)):
+        return _cuda_error(raised)
     if match := re.fullmatch(r"line (\d+): (.*)", str(raised)):  # said by `build.tune`
         return RecordingError("build", match[2], int(match[1]))
     return RecordingError("build", _message(raised), candidate_line(raised, path))

@@ -24,7 +24,7 @@ import torch
 from workbench.build.tune import candidate_line, load_candidate
 from workbench.capture.references import flatten
 from workbench.inputs import make_inputs
-from workbench.judge import fingerprint, state
+from workbench.judge import cuda_build, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
 from workbench.judge.shared import SharedFile
 from workbench.records import decode, encode
@@ -95,6 +95,7 @@ class Driver:
     ) -> dict[str, Any]:  # fmt: skip
         """Runs the candidate's module; for a model, constructs it. `seed` seeds the constructor as in the judge."""
         self.device = device
+        cuda_build.prepare(device)
         made: Any = load_candidate(source, entry, parameters, directory=self.path.parent, name=self.path.stem)
         self.function = self._construct(made, init_args, seed) if format == "model" else made
         return {}
@@ -209,6 +210,8 @@ class Driver:
 
     def describe(self, error: BaseException) -> dict[str, Any]:
         """An exception as data: its type, its message, and the candidate's own line."""
+        if (said := cuda_build.explain(error, self.path)) is not None:
+            return said
         number = candidate_line(error, str(self.path))
         text = ""
         if number is not None:

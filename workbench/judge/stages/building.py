@@ -10,8 +10,12 @@ from workbench.judge.process import Worker
 from workbench.judge.trial import Stop, Trial
 from workbench.records import decode, encode
 
-_RECORDED = {"build": Verdict.DOES_NOT_BUILD, "raised": Verdict.CRASHED, "unsupported": Verdict.CRASHED}
+_RECORDED = {
+    "build": Verdict.DOES_NOT_BUILD, "raised": Verdict.CRASHED, "unsupported": Verdict.CRASHED, "elsewhere": Verdict.NOT_JUDGED,
+}  # fmt: skip
 """At the Task's own shapes a launcher has to work, so even "not for this shape" is a failure there."""
+
+CUDA_ELSEWHERE = "CUDA C++ is built here, and judged on a GPU"
 
 
 def build(context: Context, trial: Trial, workers: Workers) -> Recording:
@@ -26,7 +30,12 @@ def build(context: Context, trial: Trial, workers: Workers) -> Recording:
         "inputs": encode(task.inputs), "format": task.format, "init_args": encode(task.init_args),
     })  # fmt: skip
     context.input_sets()  # meanwhile
-    return Recording() if context.measured else recorded(context, trial, workers["record"])
+    if context.measured:
+        return Recording()
+    recording = recorded(context, trial, workers["record"])
+    if any(launch.resources.backend == "cuda" for launch in recording.launches) or trial.candidate.backend == "cuda":
+        raise Stop(Verdict.NOT_JUDGED, CUDA_ELSEWHERE)
+    return recording
 
 
 def recorded(context: Context, trial: Trial, worker: Worker) -> Recording:

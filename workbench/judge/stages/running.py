@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 
+from workbench.build.cuda_source import uses_extension
 from workbench.candidate import Verdict
 from workbench.judge import state
 from workbench.judge.checks import Caller, in_words, raise_error
@@ -32,7 +33,8 @@ def run_once(context: Context, trial: Trial, workers: Workers) -> FirstRun:
     """The smallest set first. A candidate may refuse shapes that the Task does not list."""
     sets = context.input_sets()
     worker = context.take("device" if context.measured else "interpret", workers)
-    caller = Caller(trial, worker, context.reference(), context.place, context.limits.call, trial.allowed)
+    seconds = _patience(context, trial, context.limits.call)
+    caller = Caller(trial, worker, context.reference(), context.place, seconds, trial.allowed)
     _load(context, trial, worker, caller)
     trial.reference = caller.reference
     trial.judged_by = "gpu" if context.device == "cuda" else "host" if context.measured else "interpreter"
@@ -52,12 +54,17 @@ def may_refuse(trial: Trial, kind: InputSet) -> Iterator[None]:
         trial.labels.add(f"does not support {kind.shape}")
 
 
+def _patience(context: Context, trial: Trial, usual: float) -> float:
+    """Seconds: nvcc takes about a minute, where it is not known whether at loading or at the first call."""
+    return max(usual, context.limits.extension) if uses_extension(trial.candidate.source) else usual
+
+
 def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> None:
     task = context.task
     answer = worker.ask({
         "do": "load", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),
         "format": task.format, "init_args": encode(task.init_args), "device": context.place, "seed": context.construction_seed,
-    }, context.limits.load)  # fmt: skip
+    }, _patience(context, trial, context.limits.load))  # fmt: skip
     if "error" in answer:
         kinds = answer["error"].get("kinds") or () if isinstance(answer["error"], dict) else ()
         if "InterpreterUnsupported" in kinds:

@@ -16,5 +16,3 @@ def read(context: Context, trial: Trial) -> None:
         raise Stop(Verdict.DOES_NOT_BUILD, reading.error)
     if reading.tampering:
         raise Stop(Verdict.REFUSED, reading.tampering)
-    if trial.candidate.backend != "triton" and not context.measured:
-        raise Stop(Verdict.NOT_JUDGED, "CUDA C++ needs a GPU to be judged")
