@@ -12,9 +12,10 @@ error is the largest of
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -35,14 +36,16 @@ class Error:
     rms: float = 0.0
     slope: float = 0.0
     mean: float = 0.0
+    noise: float = 0.0
+    """Largest difference between two runs of the reference on the same inputs."""
 
     def worst(self, other: Error) -> Error:
         """Of both, the larger of each figure."""
         return Error(*(max(abs(a), abs(b)) for a, b in zip(self.figures, other.figures, strict=True)))
 
     @property
-    def figures(self) -> tuple[float, float, float, float]:
-        return self.max, self.rms, self.slope, self.mean
+    def figures(self) -> tuple[float, float, float, float, float]:
+        return self.max, self.rms, self.slope, self.mean, self.noise
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,9 @@ def _honest(reference: Reference, inputs: Sequence[Any], own: Sequence[torch.Ten
         if [tuple(r.shape) for r in results] == [tuple(r.shape) for r in own]:
             errors[:] = [old.worst(measure(result, wide)) for old, result, wide in zip(errors, results, exact, strict=True)]
 
+    with contextlib.suppress(Exception):
+        again = reference(*[truth.clone(item) for item in inputs])
+        errors = [replace(old, noise=_noise(one, two)) for old, one, two in zip(errors, own, again, strict=True)]
     for order in orders.ORDERS:
         try:
             widen_by(orders.run(reference, inputs, order))
@@ -163,6 +169,14 @@ def _honest(reference: Reference, inputs: Sequence[Any], own: Sequence[torch.Ten
         old.worst(_conditioning(result, wide)) if result.is_floating_point() else old
         for old, result, wide in zip(errors, moved, exact, strict=True)
     ]
+
+
+def _noise(one: torch.Tensor, two: torch.Tensor) -> float:
+    if not one.is_floating_point() or one.numel() == 0 or one.shape != two.shape or torch.equal(one, two):
+        return 0.0
+    apart = (one.double() - two.double()).abs()
+    apart = apart[torch.isfinite(apart)]
+    return float(apart.max()) if apart.numel() else 0.0
 
 
 def _nudge(item: Any, position: int) -> Any:

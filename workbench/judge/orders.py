@@ -6,7 +6,8 @@ sums one after the other, is as honest. So the error is taken over these orders 
 sum and convolution of the reference is cut into tiles along its reduction, and these are accumulated in sequence, in the dtype that the
 op accumulates in (float32 for half precision).
 
-``loop`` keeps one accumulator per lane and folds them at the end; ``split`` folds each tile and adds the partial results in sequence.
+``loop`` keeps one accumulator per lane and folds them at the end; ``split`` folds each tile and adds the partial results in sequence;
+``sequence`` adds one element after the other, from the last to the first, as a program that has a row to itself may do.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,9 +23,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from workbench.capture.references import Reference
 from workbench.judge.truth import clone
 
-Order = Literal["loop", "split"]
-ORDERS: tuple[Order, ...] = ("loop", "split")
+Order = Literal["loop", "split", "sequence"]
+ORDERS: tuple[Order, ...] = ("loop", "split", "sequence")
 _MOST_STEPS = 128
+_MOST_IN_SEQUENCE = 1 << 22
+"""Elements that are added one after the other; of larger tensors, tiles are."""
 _aten = torch.ops.aten
 
 
@@ -64,7 +68,9 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 def _fold(order: Order, values: torch.Tensor) -> torch.Tensor:
     """Sums the last dimension of a wide tensor: shape (..., n) to (...)."""
     n = values.shape[-1]
-    tile = max(32, -(-n // _MOST_STEPS))
+    if order == "sequence" and values.device.type == "cpu" and values.numel() <= _MOST_IN_SEQUENCE:
+        return _running(values.flip(-1))[..., -1]
+    tile = max(32, -(-n // _MOST_STEPS)) if order != "sequence" else max(1, -(-n // (16 * _MOST_STEPS)))
     steps = -(-n // tile)
     if steps > 1:
         if pad := steps * tile - n:
@@ -77,6 +83,11 @@ def _fold(order: Order, values: torch.Tensor) -> torch.Tensor:
             total += tiles[..., step, :]
         return _raw_sum(total)
     return _raw_sum(values)
+
+
+def _running(values: torch.Tensor) -> torch.Tensor:
+    """Running sums along the last dimension in the tensor's own dtype: PyTorch's on the CPU are in double precision, numpy's are not."""
+    return torch.from_numpy(np.add.accumulate(values.numpy(), axis=-1, dtype=values.numpy().dtype))
 
 
 def _raw_sum(values: torch.Tensor) -> torch.Tensor:
@@ -134,7 +145,8 @@ def _mm(order: Order, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
     if not a.is_floating_point():
         return None
     k = a.shape[-1]
-    tile = max(32, -(-k // _MOST_STEPS)) if order == "loop" else max(32, -(-k // 4))
+    steps = {"loop": _MOST_STEPS, "split": 4, "sequence": 4 * _MOST_STEPS}[order]
+    tile = max(8 if order == "sequence" else 32, -(-k // steps))
     if k <= tile:
         return None
     wide_a, wide_b = _wide(a), _wide(b)
@@ -166,6 +178,8 @@ def _cumsum(order: Order, x: torch.Tensor, dim: int, *, dtype: Any = None) -> to
         return None
     values = _wide(x if dtype is None else x.to(dtype)).movedim(dim, -1)
     n = values.shape[-1]
+    if order == "sequence" and values.device.type == "cpu" and values.numel() <= _MOST_IN_SEQUENCE:
+        return _running(values).movedim(-1, dim).contiguous().to(dtype or x.dtype)
     tile = max(32, -(-n // (2 * _MOST_STEPS)))
     steps = -(-n // tile)
     tiles = torch.nn.functional.pad(values, (0, steps * tile - n)).reshape(*values.shape[:-1], steps, tile).clone()
@@ -186,7 +200,7 @@ def _convolution(
     channels = x.shape[1]
     if groups != 1 or channels < 2 or not x.is_floating_point():
         return None
-    tile = max(1, -(-channels // (8 if order == "loop" else 2)))
+    tile = max(1, -(-channels // {"loop": 8, "split": 2, "sequence": 32}[order]))
     total = None
     for start in range(0, channels, tile):
         piece = slice(start, start + tile)
