@@ -18,6 +18,7 @@ from workbench.judge.clock import Clock
 from workbench.judge.inputsets import InputSet
 from workbench.judge.pool import Nursery, Pool, spares
 from workbench.judge.process import Kind, Worker
+from workbench.judge.shared import needed
 from workbench.judge.trial import Limits, Stop
 from workbench.target import get_target
 from workbench.task import InputSpec, Task
@@ -54,7 +55,7 @@ class Context:
         kinds: tuple[Kind, ...] = ("record", "device") if self.measured else ("record", "interpret")
         self.pool = Pool(
             self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery,
-            depth=spares(), busy=self.busy, pin=self.place == "cuda",
+            depth=spares(), busy=self.busy, pin=needed([output.nbytes for output in task.outputs]) if self.place == "cuda" else 0,
         )  # fmt: skip
         self.construction_seed = secrets.randbits(31) if seed is None else seed & 0x7FFFFFFF
         self.cancelled = threading.Event()

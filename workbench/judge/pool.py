@@ -74,18 +74,18 @@ class Pool:
     Args:
         depth: how many spares of the kinds that run on a device; one of each other kind.
         busy: entered while a spare makes a card busy by warming up on it.
-        pin: let the card reach the memory that is shared with workers on a device.
+        pin: bytes of the memory shared with workers on a device that the card reaches itself.
     """
 
     def __init__(
         self, tier: Tier, kinds: Sequence[Kind], *, target: str, shared_bytes: int, memory_cap: int | None = None,
         nursery: Nursery | None = None, depth: int = 1, busy: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
-        pin: bool = False,
+        pin: int = 0,
     ) -> None:  # fmt: skip
         self.tier = tier
         homes.clear_stale()
         self.home = homes.make()
-        self._busy, self._pin = busy, pin
+        self._busy, self._pin, self._depth = busy, pin, depth
         self._target = target
         self._shared_bytes = shared_bytes
         self._cap = memory_cap or watchdog.default_cap()
@@ -97,7 +97,8 @@ class Pool:
         self._closed = False
         self._nursery, self._own_nursery = nursery or Nursery(tier), nursery is None
         self._cold: queue.Queue[Worker | None] = queue.Queue()
-        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+        for _ in range(depth):
+            threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         for kind in kinds:
             for _ in range(depth if kind in ON_DEVICE else 1):
                 self._order(kind)
@@ -162,7 +163,8 @@ class Pool:
     def close(self) -> None:
         """Kills everything."""
         self._closed = True
-        self._cold.put(None)
+        for _ in range(self._depth):
+            self._cold.put(None)
         with self._lock:
             workers = list(self._all)
             self._all.clear()
@@ -186,7 +188,7 @@ class Pool:
         try:
             worker = Worker(
                 kind, self.tier, target=self._target, shared_bytes=self._shared_bytes, memory_cap=self._cap, home=self.home,
-                zygote=self._nursery.zygote(kind, self._target), pin=self._pin and kind in ON_DEVICE,
+                zygote=self._nursery.zygote(kind, self._target), pin=self._pin if kind in ON_DEVICE else 0,
             )  # fmt: skip
             worker.start()
             arrived = worker

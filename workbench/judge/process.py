@@ -43,13 +43,13 @@ class Worker:
     """A worker as the judge sees it.
 
     Args:
-        pin: have the card read the shared memory itself, see `shared`.
+        pin: bytes of the shared memory that the card reads and writes itself, see `shared`.
         zygote: what forks it; None to start a fresh process, from a thread that lives as long as the worker may.
     """
 
     def __init__(
         self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path,
-        zygote: Zygote | None = None, pin: bool = False,
+        zygote: Zygote | None = None, pin: int = 0,
     ) -> None:  # fmt: skip
         self.kind = kind
         self.target = target
@@ -103,8 +103,9 @@ class Worker:
         """Waits until the worker is warm and asks for its candidate. May be called by two threads at once: one of them asks."""
         with self._greeting:
             if not self.ready.is_set():
-                self.ask({"do": "hello"}, timeout)
-                self.shared.pin() if self._pin else None
+                self.ask({"do": "hello", "pin": self._pin}, timeout)
+                if self._pin:
+                    self.shared.pin(self._pin)
                 self.ready.set()
 
     def ask(self, message: Mapping[str, Any], timeout: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ PAGE = 4096
 """The first page is the doorbell's, see `doorbell`; tensors start behind it."""
 
 _ALIGN = 256
-_FORGOTTEN = 0x5A
+_filler: torch.Tensor | None = None
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1033, 1, 2, 4
 
 
@@ -29,7 +29,7 @@ class SharedFile:
         self.file = file
         self.size = size
         self.memory = mmap.mmap(file, size)
-        self._pinned = False
+        self._pinned = 0
 
     @classmethod
     def create(cls, size: int) -> SharedFile:
@@ -39,38 +39,45 @@ class SharedFile:
         fcntl.fcntl(file, _F_ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW | _SEAL_SEAL)
         return cls(file, size)
 
-    def pin(self) -> None:
-        """Makes the mapping known to CUDA, so that the card reads and writes it itself: forty times as fast. Where that fails, it stays.
+    def pin(self, nbytes: int) -> None:
+        """Makes the first `nbytes` known to CUDA, so that the card reads and writes them itself: forty times as fast. Where it can't, not.
 
         Both sides do it for themselves, ahead of the first use, since it takes tens of milliseconds.
         """
         if not self._pinned and torch.cuda.is_available():
-            status = torch.cuda.cudart().cudaHostRegister(self._address(), self.size, 0)
-            self._pinned = int(status) == 0
+            length = min(self.size, -(-nbytes // PAGE) * PAGE)
+            if int(torch.cuda.cudart().cudaHostRegister(self._bytes(0, 1).data_ptr(), length, 0)) == 0:
+                self._pinned = length
 
     def close(self) -> None:
         if self._pinned:
-            torch.cuda.cudart().cudaHostUnregister(self._address())
-            self._pinned = False
+            torch.cuda.cudart().cudaHostUnregister(self._bytes(0, 1).data_ptr())
+            self._pinned = 0
         with contextlib.suppress(BufferError):  # a view of it is still about: the mapping goes with the last one
             self.memory.close()
         os.close(self.file)
 
     def clear(self, nbytes: int | None = None) -> None:
         """Forgets `nbytes` behind the doorbell's page, or all, so that only what is written now can be read."""
-        length = self.size - PAGE if nbytes is None else min(self.size - PAGE, -(-nbytes // PAGE + 1) * PAGE)
-        if not self._pinned:
-            self.memory.madvise(mmap.MADV_REMOVE, PAGE, length)
-        else:  # the pages that CUDA knows have to stay
-            torch.frombuffer(self.memory, dtype=torch.uint8, count=length, offset=PAGE).fill_(_FORGOTTEN)
+        end = self.size if nbytes is None else min(self.size, (-(-nbytes // PAGE) + 2) * PAGE)
+        kept = min(end, self._pinned)
+        if kept > PAGE:  # pages that CUDA knows have to stay
+            self._bytes(PAGE, kept - PAGE).copy_(_forgotten(kept - PAGE))
+        if end > max(kept, PAGE):
+            self.memory.madvise(mmap.MADV_REMOVE, max(kept, PAGE), end - max(kept, PAGE))
 
     def read(self, offset: int, shape: Sequence[int], dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
         """A private copy of a contiguous tensor, on `device`. For the judge: `shape` and `dtype` are its own, never the worker's word."""
-        if device != "cpu" and self._pinned:
-            return self._read_onto(device, offset, tuple(shape), dtype)
-        out = torch.empty(tuple(shape), dtype=dtype)
+        direct = device != "cpu" and self._pinned > 0
+        out = torch.empty(tuple(shape), dtype=dtype, device=device if direct else "cpu")
         nbytes = out.numel() * out.element_size()
-        if nbytes:
+        if offset + nbytes > self.size:
+            raise ValueError("the shared memory is shorter than the tensor")
+        if nbytes and direct:
+            flat = out.view(-1).view(torch.uint8)
+            for start, end in self._parts(offset, nbytes):
+                flat[start - offset : end - offset].copy_(self._bytes(start, end - start))
+        elif nbytes:
             view = memoryview(out.view(-1).view(torch.uint8).numpy())
             done = 0
             while done < nbytes:
@@ -80,17 +87,6 @@ class SharedFile:
                 done += got
         return out.to(device)
 
-    def _read_onto(self, device: str, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        out = torch.empty(shape, dtype=dtype, device=device)
-        if nbytes := out.numel() * out.element_size():
-            if offset + nbytes > self.size:
-                raise ValueError("the shared memory is shorter than the tensor")
-            out.view(-1).view(torch.uint8).copy_(torch.frombuffer(self.memory, dtype=torch.uint8, count=nbytes, offset=offset))
-        return out
-
-    def _address(self) -> int:
-        return torch.frombuffer(self.memory, dtype=torch.uint8, count=1).data_ptr()
-
     def write(self, offset: int, tensor: torch.Tensor) -> None:
         """Puts a tensor's elements there, contiguous, from any device."""
         nbytes = tensor.numel() * tensor.element_size()
@@ -98,8 +94,27 @@ class SharedFile:
             return
         if offset < PAGE or offset + nbytes > self.size:
             raise ValueError("the tensor does not fit into the shared memory")
-        place = torch.frombuffer(self.memory, dtype=torch.uint8, count=nbytes, offset=offset)
-        place.copy_(tensor.detach().contiguous().view(-1).view(torch.uint8))
+        flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
+        for start, end in self._parts(offset, nbytes):
+            self._bytes(start, end - start).copy_(flat[start - offset : end - offset])
+
+    def _parts(self, offset: int, nbytes: int) -> list[tuple[int, int]]:
+        """A range cut where the part that CUDA knows ends, since no single copy may cross that."""
+        end = offset + nbytes
+        if offset < self._pinned < end:
+            return [(offset, self._pinned), (self._pinned, end)]
+        return [(offset, end)]
+
+    def _bytes(self, offset: int, count: int) -> torch.Tensor:
+        return torch.frombuffer(self.memory, dtype=torch.uint8, count=count, offset=offset)
+
+
+def _forgotten(count: int) -> torch.Tensor:
+    """Bytes that mean nothing, on the card: from there they are written faster than by the processor."""
+    global _filler
+    if _filler is None or _filler.numel() < count:
+        _filler = torch.full((count,), 0x5A, dtype=torch.uint8, device="cuda")
+    return _filler[:count]
 
 
 def layout(sizes: Sequence[int]) -> list[int]:

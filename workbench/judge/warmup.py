@@ -1,8 +1,8 @@
 """What a worker does before its candidate comes, so that no candidate waits for it and none is charged for it.
 
-Two halves. Before the fork, where no GPU may be touched: the compilers are loaded and run once, since their first run takes half a second
-and their second one a tenth of it. After the fork: a context, and one run of each kernel that the harness itself will use, since CUDA
-loads modules when they are first needed.
+Before the fork, where no GPU may be touched: Triton's compiler runs once, since its first run takes a second and its second one a
+twentieth of it. After the fork: the same with NVRTC, which starts the driver; then a context, and one run of each kernel that the harness
+itself will use, since CUDA loads modules when they are first needed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ _warmed: set[str] = set()
 
 
 def warm_compilers(kind: str, target: Target) -> None:
-    """Runs Triton's compiler, and the compiler of CUDA C++, on a kernel of a few lines. Never touches a GPU; what fails is left cold."""
+    """Runs Triton's compiler on a kernel of a few lines. Never touches a GPU; what fails is left cold."""
     if kind in _warmed:
         return  # before the fork
     _warmed.add(kind)
     if target.backend == "cuda" and kind == "device":
         with contextlib.suppress(Exception):
             _triton_driver()
-        with contextlib.suppress(Exception):
-            _nvrtc(target)
     with contextlib.suppress(Exception):
         _triton(target)
+
+
+def warm_nvrtc(target: Target) -> None:
+    """Loads PyTorch's way to NVRTC and runs it once. The process can't be forked afterwards."""
+    if target.backend == "cuda":
+        with contextlib.suppress(Exception):
+            _nvrtc(target)
 
 
 def warm_device(flush_bytes: int = 1 << 20) -> None:
@@ -85,9 +90,8 @@ def _nvrtc(target: Target) -> None:
     """PyTorch's way to NVRTC: the library, its built-in headers, and what of PyTorch itself it imports."""
     from torch.cuda import _utils
 
-    _utils._nvrtc_compile(
-        'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }', "warm", str(target.arch)
-    )
+    text = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
+    _utils._nvrtc_compile(text, "warm", str(target.arch))
 
 
 def has_gpu() -> bool:

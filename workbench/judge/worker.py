@@ -27,6 +27,7 @@ from workbench.inputs import make_inputs
 from workbench.judge import cuda_build, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
 from workbench.judge.shared import SharedFile
+from workbench.judge.warmup import has_gpu, warm_compilers, warm_device, warm_nvrtc
 from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import InputSpec
@@ -58,6 +59,7 @@ def warm(kind: str, target: str) -> None:
     with contextlib.suppress(ImportError):
         import triton
         import triton.language  # noqa: F401
+    warm_compilers(kind, get_target(target))
     if kind == "record":
         from workbench.judge import recorder  # noqa: F401
     if kind == "interpret":
@@ -80,13 +82,16 @@ class Driver:
         self._inputs: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
         torch.set_grad_enabled(False)
-        if kind in ("device", "baseline") and torch.cuda.is_available():
-            torch.zeros(1, device="cuda")
-            torch.cuda.synchronize()
+        if kind in ("device", "baseline") and has_gpu():
+            warm_nvrtc(target)
 
     # Commands
 
-    def do_hello(self) -> dict[str, Any]:
+    def do_hello(self, *, pin: int = 0) -> dict[str, Any]:
+        """Makes the context, where there is a GPU. `pin` is how much of the shared memory the card shall reach itself."""
+        if self.kind in ("device", "baseline") and has_gpu():
+            warm_device()
+            self.shared.pin(pin)
         return {"torch": torch.__version__}
 
     def do_load(
@@ -205,6 +210,12 @@ class Driver:
 
         assert self.function is not None, "load a candidate first"
         return {"kernels": kernels(self.function, make_inputs(_specs(inputs), seed, self.device), self.path)}
+
+    def do_inspect(self, **order: Any) -> dict[str, Any]:
+        """What a person looks at: the compiler's stages, the memory map or a profile."""
+        from workbench.judge.inspect_worker import inspect
+
+        return inspect(self, **order)
 
     # What they share
 
