@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from workbench.notebook.bridge_record import Records
 from workbench.notebook.static import LiveDisplay, Summary, mimebundle
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ def show(evolution: Any) -> LiveDisplay | None:
         return None
     # The handle exists only once something is displayed, and the run goes on meanwhile: what it publishes before waits.
     handle: list[Any] = []
-    live = LiveDisplay(evolution, lambda bundle: handle[0].update(bundle, raw=True) if handle else None)
+    records = Records(evolution)
+    live = LiveDisplay(evolution, lambda bundle: handle[0].update(bundle, raw=True) if handle else None, records=records)
     handle.append(display(live.bundle(), raw=True, display_id=True))
     live.flush()
     _show_board(evolution)

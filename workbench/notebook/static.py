@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench import events
 from workbench.candidate import Candidate, Evaluation, Timing, Verdict
+from workbench.notebook.bridge_record import Records
 from workbench.task import Task
 
 ROWS = 12
@@ -118,7 +119,7 @@ def render_html(summary: Summary, *, folded: bool = False) -> str:
     parts += [f"<p>{_escape(line)}</p>" for line in (*summary.notes[-3:], *summary.accepted)]
     parts.append(f"<p>Open it again: <code>workbench.open(&quot;{_escape(summary.run)}&quot;)</code></p>")
     section = f"<section>{''.join(parts)}</section>"
-    return f"<details><summary>{_escape(_headline(summary))}</summary>{section}</details>" if folded else section
+    return f"<details><summary>{_escape(headline(summary))}</summary>{section}</details>" if folded else section
 
 
 def render_text(summary: Summary) -> str:
@@ -154,11 +155,14 @@ class LiveDisplay:
     """A display that follows a run: refreshed at each new best, at each change of state and at the end, at most once a second.
 
     It stands beside the board and stays when the notebook is saved. `publish` gets the new mimebundle; it is called from the run's
-    thread, or from a timer's.
+    thread, or from a timer's. With `records` the bundle has the run as JSON too, for front ends that have the extension.
     """
 
-    def __init__(self, evolution: Any, publish: Callable[[dict[str, str]], None], *, interval: float = 1.0) -> None:
+    def __init__(
+        self, evolution: Any, publish: Callable[[dict[str, Any]], None], *, interval: float = 1.0, records: Records | None = None
+    ) -> None:
         self._publish = publish
+        self._records = records
         self._interval = interval
         self._lock = threading.Lock()
         self._summary = Summary()
@@ -173,10 +177,15 @@ class LiveDisplay:
                 self._take(stamped)
             self._early = None
 
-    def bundle(self) -> dict[str, str]:
+    def bundle(self) -> dict[str, Any]:
         """The run as it stands now."""
         with self._lock:
-            return mimebundle(self._summary, folded=True)
+            made: dict[str, Any] = dict(mimebundle(self._summary, folded=True))
+            line, state, small = headline(self._summary), self._summary.state, len(self._summary.candidates) <= 1000
+        if self._records is None:
+            return made
+        # Nothing may follow for hours once it waits or has ended, so the record must then be up to date.
+        return made | self._records.bundle(line, now=state == "ended" or (small and state in ("waiting", "paused")))
 
     def flush(self) -> None:
         """Shows the run as it stands, now."""
@@ -185,8 +194,7 @@ class LiveDisplay:
                 self._timer.cancel()
                 self._timer = None
             self._shown_at = time.monotonic()
-            bundle = mimebundle(self._summary, folded=True)
-        self._publish(bundle)
+        self._publish(self.bundle())
 
     def close(self) -> None:
         """Follows the run no longer."""
@@ -244,9 +252,10 @@ def _title(summary: Summary) -> str:
     return f"{summary.task.name} ({shapes}) for {summary.task.target}"
 
 
-def _headline(summary: Summary) -> str:
+def headline(summary: Summary) -> str:
     """The outcome in one line."""
-    assert summary.task is not None
+    if summary.task is None:
+        return "This run has no events yet."
     best = _best(summary)
     found = f"best {best[0].id}, {_verdict(best[1].verdict)}, {time_text(best[1])}" if best is not None else "no right variant yet"
     return f"Record of {summary.task.name}: {found}; {summary.state}; {len(summary.candidates)} variants"
