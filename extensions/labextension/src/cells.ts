@@ -6,6 +6,8 @@ import type { SharedNotebook } from "jupyterlab-parts";
 import { boardOf, goTo } from "./boards";
 
 const MAGIC = "%%evolve_kernel";
+/** Without a time, JupyterLab keeps a notification but shows nothing. */
+const SHOWN = { autoClose: 8000 };
 const LOADS = /^\s*%(?:load|reload)_ext\s+workbench\b/m;
 
 /** Wraps the cell, or goes to its board if it has one. */
@@ -14,14 +16,14 @@ export async function evolve(panel: NotebookPanel, cell: Cell): Promise<void> {
   if (board) return goTo(panel, cell, board);
   const source = cell.model.sharedModel.getSource();
   if (!source.trim()) {
-    Notification.info("This cell is empty. Define an op in it and call it, then press the button again.");
+    Notification.info("This cell is empty. Define an op in it and call it, then press the button again.", SHOWN);
     return;
   }
   const other = /^\s*(%%\S+)/.exec(source)?.[1];
   if (other === MAGIC) {
-    Notification.info("Run this cell (Shift+Enter) to begin: its board appears below it.", { autoClose: 6000 });
+    Notification.info("Run this cell (Shift+Enter) to begin: its board appears below it.", SHOWN);
   } else if (other) {
-    Notification.warning(`This cell begins with ${other}. A cell takes one such line: remove it first.`);
+    Notification.warning(`This cell begins with ${other}. A cell takes one such line: remove it first.`, SHOWN);
   } else {
     wrap(cell);
     const notebook = panel.content.model?.sharedModel;

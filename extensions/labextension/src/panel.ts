@@ -36,12 +36,17 @@ interface Kept {
   runs: KeptRun[];
 }
 
+/** How often the panel looks at the notebook's outputs while it is open, in ms. */
+const LOOK = 2000;
+
 export class RunsPanel extends Widget {
   private readonly here = h("div", { class: "kw-runs-list" });
   private readonly kept = h("div", { class: "kw-runs-list" });
   private readonly refresh = button("List the store", "Asks this notebook's kernel; nothing is run in the notebook.", () => void this.list());
   private panel: NotebookPanel | null = null;
   private asking = 0;
+  private shownHere = "";
+  private watching: ReturnType<typeof setInterval> | undefined;
   private readonly heard = (): void => this.follow();
   private readonly changed = (): void => this.renderHere();
 
@@ -65,6 +70,12 @@ export class RunsPanel extends Widget {
 
   protected override onAfterShow(): void {
     this.follow();
+    this.watching ??= setInterval(this.changed, LOOK);
+  }
+
+  protected override onBeforeHide(): void {
+    clearInterval(this.watching);
+    this.watching = undefined;
   }
 
   private follow(): void {
@@ -73,6 +84,7 @@ export class RunsPanel extends Widget {
     this.refresh.disabled = this.panel === null;
     const why = this.panel ? "Runs are kept in .workbench/ beside the notebook. Press List the store to ask this notebook's kernel for them." : "Open a notebook to see the runs beside it.";
     put(this.kept, missing(why));
+    this.shownHere = "";
     this.renderHere();
   }
 
@@ -80,6 +92,9 @@ export class RunsPanel extends Widget {
     if (!this.isVisible) return;
     const { panel } = this;
     const found = (panel?.content.widgets ?? []).flatMap((cell) => records(cell).map((record) => ({ cell, record })));
+    const now = JSON.stringify(found.map(({ cell, record: { snapshot } }) => [snapshot.header.run, snapshot.header.best, snapshot.header.candidates, boardOf(cell) !== null]));
+    if (now === this.shownHere) return;
+    this.shownHere = now;
     if (!panel || !found.length) {
       put(this.here, missing(panel ? "No cell of this notebook shows a run. Put %%evolve_kernel on top of a cell that defines and calls an op." : "No notebook is open."));
       return;
@@ -160,6 +175,7 @@ function time(us: number, modelled: boolean): string {
 }
 
 function records(cell: Cell): RunRecord[] {
+  if (!cell.outputArea?.node.querySelector(".kw-record")) return []; // other outputs can be large
   const outputs = cell.outputArea?.model.toJSON() ?? [];
   return outputs.map((output) => output.data?.[RECORD] as RunRecord | undefined).filter((record) => record?.snapshot?.header !== undefined) as RunRecord[];
 }

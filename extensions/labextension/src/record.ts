@@ -22,14 +22,21 @@ export interface RunRecord {
   left_out: number;
 }
 
-/** How long a live board may take to appear beside the record before the record opens by itself, in ms. */
-const PATIENCE = 1500;
+/** When to look whether a live board stands beside the record, in ms after it was shown: a slow kernel takes its time. */
+const LOOKS = [1500, 4000, 10_000];
 
 /** Answers a board from a record as Python would from a run. */
 class RecordModel implements Model {
   private readonly listeners = new Set<(content: FromPython) => void>();
+  private seq = 0;
 
-  constructor(private readonly record: RunRecord) {}
+  constructor(private record: RunRecord) {}
+
+  /** Shows a later record of the run in the same board. */
+  update(record: RunRecord): void {
+    this.record = record;
+    this.send({ type: "snapshot" });
+  }
 
   get(): unknown {
     return undefined;
@@ -53,7 +60,7 @@ class RecordModel implements Model {
     const stored = `this is the record of a run; workbench.open("${run}") opens the run itself`;
     switch (asked.type) {
       case "snapshot":
-        return this.record.snapshot;
+        return { ...this.record.snapshot, seq: (this.seq += 1) };
       case "detail": {
         const detail = this.record.details[asked.id] ?? null;
         return { type: "detail", id: asked.id, detail, error: detail ? "" : missing };
@@ -76,16 +83,18 @@ export class RecordView extends Widget {
   private readonly headline = h("summary", {});
   private readonly place = h("div", { class: "kw-record-board" });
   private record: RunRecord | null = null;
-  private drawn: RunRecord | null = null;
+  private model: RecordModel | null = null;
   private end: (() => void) | null = null;
+  /** The person has decided whether it is open. */
   private touched = false;
-  private waiting: ReturnType<typeof setTimeout> | undefined;
+  private waiting: ReturnType<typeof setTimeout>[] = [];
 
   constructor(private readonly whenAlone: boolean) {
     super();
     this.addClass("kw-record");
     this.details.append(this.headline, this.place);
     this.details.addEventListener("toggle", () => void this.draw());
+    this.details.addEventListener("pointerdown", () => (this.touched = true));
     this.headline.addEventListener("click", () => (this.touched = true));
     this.node.append(this.details);
   }
@@ -103,19 +112,20 @@ export class RecordView extends Widget {
   }
 
   override dispose(): void {
-    clearTimeout(this.waiting);
+    this.waiting.forEach(clearTimeout);
     this.end?.();
     super.dispose();
   }
 
-  /** Beside a live board the record stays folded; where there is none, after a restart or on GitHub's kin, it opens. */
+  /** Beside a live board the record is folded; where there is none, as after a restart, it is open. */
   private settle(): void {
     if (!this.whenAlone) this.details.open = true;
-    if (!this.whenAlone || this.touched || !this.isAttached) return;
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => {
+    this.waiting.forEach(clearTimeout);
+    if (!this.whenAlone || !this.isAttached) return;
+    const look = (): void => {
       if (!this.touched && !this.isDisposed) this.details.open = !this.besideABoard();
-    }, PATIENCE);
+    };
+    this.waiting = LOOKS.map((after) => setTimeout(look, after));
   }
 
   private besideABoard(): boolean {
@@ -125,12 +135,15 @@ export class RecordView extends Widget {
 
   private async draw(): Promise<void> {
     const { record } = this;
-    if (!record || !this.details.open || record === this.drawn) return;
-    this.drawn = record;
+    if (!record || !this.details.open) return;
+    if (this.model) {
+      this.model.update(record);
+      return;
+    }
+    this.model = new RecordModel(record);
     const { default: board } = await import("../../board/src/main");
-    if (this.isDisposed || record !== this.record) return;
-    this.end?.();
-    this.end = board.render({ model: new RecordModel(record), el: this.place });
+    if (this.isDisposed) return;
+    this.end = board.render({ model: this.model, el: this.place });
     if (record.left_out > 0) {
       this.place.append(h("p", { class: "kw-record-note" }, `${record.left_out} more variants are in the store: workbench.open("${record.snapshot.header.run}")`));
     }

@@ -1,8 +1,10 @@
 /** Profiler traces in a tab: speedscope (MIT), served with the extension, reads them in this browser. Nothing leaves the machine. */
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
-import { MainAreaWidget, Notification } from "@jupyterlab/apputils";
+import { InputDialog, MainAreaWidget } from "@jupyterlab/apputils";
 import type { ICommandPalette } from "@jupyterlab/apputils";
+import { ABCWidgetFactory, DocumentWidget } from "@jupyterlab/docregistry";
+import type { Context } from "@jupyterlab/docregistry";
 import { Widget } from "@lumino/widgets";
 import { h } from "../../board/src/dom";
 import { TRACE } from "../../bridge";
@@ -11,6 +13,7 @@ import { CATEGORY } from "./commands";
 import { icon } from "./icon";
 
 const TYPE = "kernel-workbench-trace";
+const FACTORY = "Profiler Trace";
 const COMMAND = "kernel-workbench:open-trace";
 let opened = 0;
 
@@ -24,22 +27,16 @@ export function addTraces(app: JupyterFrontEnd, palette: ICommandPalette | null)
     contentType: "file",
     icon,
   });
-  const selected = (): string[] => {
-    const browser = document.querySelectorAll<HTMLElement>(`.jp-DirListing-item.jp-mod-selected[data-file-type="${TYPE}"]`);
-    return [...browser].map((item) => item.title.match(/^Path: (.+)$/m)?.[1] ?? "").filter(Boolean);
-  };
+  const factory = new TraceFactory({ name: FACTORY, modelName: "base64", fileTypes: [TYPE], defaultFor: [TYPE], readOnly: true });
+  app.docRegistry.addWidgetFactory(factory);
   app.commands.addCommand(COMMAND, {
-    label: "Open Profiler Trace",
+    label: "Open Profiler Trace…",
     caption: "Shows a Chrome trace (.json or .json.gz) in a tab; nothing is sent anywhere",
     icon,
     describedBy: { args: { type: "object", properties: { path: { type: "string" } } } },
     execute: async (args) => {
-      const paths = typeof args["path"] === "string" ? [args["path"]] : selected();
-      if (!paths.length) Notification.info("Choose a trace (….trace.json or ….trace.json.gz) in the file browser first.");
-      for (const path of paths) {
-        const { name, content } = await app.serviceManager.contents.get(path, { content: true, format: "base64", type: "file" });
-        open(app, { name, data: bytes(content) });
-      }
+      const given = typeof args["path"] === "string" ? args["path"] : await askForPath();
+      if (given) await app.commands.execute("docmanager:open", { path: given, factory: FACTORY });
     },
   });
   palette?.addItem({ command: COMMAND, category: CATEGORY });
@@ -49,10 +46,24 @@ export function addTraces(app: JupyterFrontEnd, palette: ICommandPalette | null)
   });
 }
 
-/** A tab with the trace. Its data reach the viewer as a blob of this page's own origin. */
+async function askForPath(): Promise<string> {
+  const { value } = await InputDialog.getText({ title: "Open a profiler trace", label: "Path of a Chrome trace, ….trace.json or ….trace.json.gz" });
+  return value?.trim() ?? "";
+}
+
+/** What the file browser opens traces with. */
+class TraceFactory extends ABCWidgetFactory<DocumentWidget> {
+  protected override createNewWidget(context: Context): DocumentWidget {
+    const content = new Viewer();
+    void context.ready.then(() => content.show(new Blob([bytes(context.model.toString())]), context.path.split("/").at(-1) ?? ""));
+    return new DocumentWidget({ content, context });
+  }
+}
+
+/** A tab with a trace that is no file. */
 function open(app: JupyterFrontEnd, { name, data }: TraceDetail): void {
-  const url = URL.createObjectURL(new Blob([data]));
-  const content = new Viewer(url, name);
+  const content = new Viewer();
+  content.show(new Blob([data]), name);
   const tab = new MainAreaWidget({ content });
   tab.id = `kernel-workbench-trace-${(opened += 1)}`;
   Object.assign(tab.title, { label: name, caption: `Profiler trace ${name}`, icon, closable: true });
@@ -61,22 +72,25 @@ function open(app: JupyterFrontEnd, { name, data }: TraceDetail): void {
 }
 
 class Viewer extends Widget {
-  constructor(
-    private readonly url: string,
-    name: string,
-  ) {
+  private url = "";
+
+  constructor() {
     super();
     this.addClass("kw-trace");
-    const viewer = `${kernelWorkbench.base}speedscope/index.html`;
+  }
+
+  /** The data reach the viewer as a blob of this page's own origin. */
+  show(data: Blob, name: string): void {
+    URL.revokeObjectURL(this.url);
+    this.url = URL.createObjectURL(data);
     const dark = document.body.dataset["jpThemeLight"] === "false";
-    this.node.append(
-      h("iframe", {
-        src: `${viewer}#profileURL=${encodeURIComponent(url)}&title=${encodeURIComponent(name)}`,
-        title: `Profiler trace ${name}`,
-        sandbox: "allow-scripts allow-same-origin allow-downloads",
-        style: `color-scheme: ${dark ? "dark" : "light"}`,
-      }),
-    );
+    const frame = h("iframe", {
+      src: `${kernelWorkbench.base}speedscope/index.html#profileURL=${encodeURIComponent(this.url)}&title=${encodeURIComponent(name)}`,
+      title: `Profiler trace ${name}`,
+      sandbox: "allow-scripts allow-same-origin allow-downloads",
+      style: `color-scheme: ${dark ? "dark" : "light"}`,
+    });
+    this.node.replaceChildren(frame);
   }
 
   override dispose(): void {

@@ -62,11 +62,9 @@ declare module "@jupyterlab/application" {
       activateById(id: string): void;
       readonly currentWidget: Widget | null;
     };
-    readonly serviceManager: {
-      contents: { get(path: string, options: { content: boolean; format: "base64"; type: "file" }): Promise<{ name: string; content: string }> };
-    };
     readonly docRegistry: {
       addFileType(type: Record<string, unknown>): unknown;
+      addWidgetFactory(factory: unknown): unknown;
     };
   }
   export interface JupyterFrontEndPlugin<T> {
@@ -110,6 +108,10 @@ declare module "@jupyterlab/apputils" {
     focusNodeSelector?: string;
   }): Promise<{ button: Dialog.Button }>;
 
+  export namespace InputDialog {
+    function getText(options: { title: string; label?: string; text?: string }): Promise<{ value: string | null }>;
+  }
+
   export namespace Notification {
     interface Options {
       autoClose?: number | false;
@@ -119,6 +121,23 @@ declare module "@jupyterlab/apputils" {
     function success(message: string, options?: Options): string;
     function warning(message: string, options?: Options): string;
     function error(message: string, options?: Options): string;
+  }
+}
+
+declare module "@jupyterlab/docregistry" {
+  import { Widget } from "@lumino/widgets";
+
+  export interface Context {
+    readonly path: string;
+    readonly ready: Promise<void>;
+    readonly model: { toString(): string };
+  }
+  export class DocumentWidget extends Widget {
+    constructor(options: { content: Widget; context: Context });
+  }
+  export abstract class ABCWidgetFactory<T extends DocumentWidget> {
+    constructor(options: { name: string; modelName: string; fileTypes: string[]; defaultFor: string[]; readOnly: boolean });
+    protected abstract createNewWidget(context: Context): T;
   }
 }
 
