@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -24,12 +26,26 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE)]
 
 from harness import CHROMIUM, FLAGS  # noqa: E402
+from installed import Environment, build_wheel, install  # noqa: E402
+
+SCRIPTED = ROOT / "tests" / "unit" / "evolution"  # a judge that is a formula, for kernels of the tests
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A picture of the page in which a test failed, for people, beside the others in `shots`."""
+    report = yield
+    page = item.funcargs.get("page") or item.funcargs.get("shared_page") or getattr(item.funcargs.get("book"), "page", None)
+    if report.failed and page is not None:
+        with contextlib.suppress(Exception):  # the page may be gone, and the test's own failure is what counts
+            page.screenshot(path=HERE / "shots" / f"failed-{re.sub(r'[^a-z0-9]+', '-', item.name.lower())[:80]}.png")
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -96,17 +112,19 @@ class Lab:
     token: str
     root: Path
     shots: Path
+    app: str = "jupyterlab"
 
-    def notebook(self, name: str, cells: list[str]) -> str:
+    def notebook(self, name: str, cells: list[str], kernel: str = "python3") -> str:
         """Writes a notebook with these code cells; their ids are c0, c1, …"""
-        book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+        book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}})
         book.cells = [nbformat.v4.new_code_cell(source, id=f"c{number}") for number, source in enumerate(cells)]
         nbformat.write(book, self.root / name)
         return name
 
     def open(self, page: Any, name: str) -> Notebook:
         """Opens a notebook of `root` alone in the page, and waits for its kernel."""
-        page.goto(f"{self.url}doc/workspaces/{secrets.token_hex(4)}/tree/{name}?token={self.token}")
+        alone = f"doc/workspaces/{secrets.token_hex(4)}/tree" if self.app == "jupyterlab" else "notebooks"
+        page.goto(f"{self.url}{alone}/{name}?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=60_000)
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_function(f"({CURRENT})?.sessionContext.session?.kernel?.connectionStatus === 'connected'", timeout=90_000)
@@ -162,8 +180,20 @@ class Notebook:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory) -> Iterator[Lab]:
-    """One JupyterLab for all tests."""
+    """One JupyterLab for all tests, of this checkout and without the JupyterLab extension: it must never be needed."""
     folder = tmp_path_factory.mktemp("lab")
+    off = folder / "config" / "labconfig" / "page_config.json"
+    off.parent.mkdir(parents=True)
+    off.write_text(json.dumps({"disabledExtensions": {"kernel-workbench": True}}))
+    with serving(folder, pythonpath=(ROOT, HERE)) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def serving(
+    folder: Path, *, python: str = sys.executable, app: str = "jupyterlab", pythonpath: tuple[Path, ...] = (HERE,)
+) -> Iterator[Lab]:
+    """A front end on a port of its own: `app` is ``jupyterlab`` or ``notebook``; kernels find `pythonpath` before anything else."""
     root, settings = folder / "notebooks", folder / "settings"
     root.mkdir()
     quiet = settings / "@jupyterlab" / "apputils-extension"
@@ -174,20 +204,21 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     for name in ("CONFIG", "DATA", "RUNTIME"):
         environment[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
     environment |= {"IPYTHONDIR": str(folder / "ipython"), "XDG_DATA_HOME": str(folder / "share"), "JUPYTER_TOKEN": token}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(HERE)])
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, pythonpath))
     log = (folder / "lab.log").open("w")
+    name = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}[app]
     server = subprocess.Popen(
         [
-            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
-            f"--ServerApp.root_dir={root}", f"--LabApp.user_settings_dir={settings}", f"--LabApp.workspaces_dir={folder / 'workspaces'}",
-            "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
+            python, "-m", app, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
+            f"--ServerApp.root_dir={root}", f"--{name}.user_settings_dir={settings}", f"--{name}.workspaces_dir={folder / 'workspaces'}",
+            f"--{name}.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
         ],
         env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
         shots = HERE / "shots"  # pictures for people, kept out of git
         shots.mkdir(exist_ok=True)
-        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root, shots)
+        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root, shots, app)
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:
@@ -196,6 +227,29 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait(15)
         log.close()
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory) -> Environment:
+    """The wheel of this checkout in an environment of its own."""
+    folder = tmp_path_factory.mktemp("wheel")
+    return install(folder / "environment", build_wheel(folder))
+
+
+@pytest.fixture(scope="session")
+def full_lab(installed, tmp_path_factory) -> Iterator[Lab]:
+    """JupyterLab as a person has it after installing the wheel."""
+    with serving(tmp_path_factory.mktemp("full-lab"), python=installed.python, pythonpath=(HERE, SCRIPTED)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def full_notebook(installed, tmp_path_factory) -> Iterator[Lab]:
+    """Notebook 7, likewise."""
+    pytest.importorskip("notebook", reason="Notebook 7 is not installed: pip install 'kernel-workbench[test]'")
+    folder = tmp_path_factory.mktemp("full-notebook")
+    with serving(folder, python=installed.python, app="notebook", pythonpath=(HERE, SCRIPTED)) as running:
+        yield running
 
 
 def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
