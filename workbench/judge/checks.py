@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from workbench.candidate import Verdict, Witness
 from workbench.capture.references import Reference
-from workbench.inputs import make_inputs
 from workbench.judge import fingerprint
+from workbench.judge.ahead import Ahead, Draw
 from workbench.judge.compare import Comparison, compare
-from workbench.judge.expected import Error, Expected, expect, same
-from workbench.judge.inputsets import InputSet, arrange, listed
+from workbench.judge.expected import Error, Expected, same
+from workbench.judge.inputsets import InputSet, listed
 from workbench.judge.process import Worker
 from workbench.judge.shared import layout, needed
 from workbench.judge.trial import Stop, Trial, Unsupported
@@ -40,6 +40,7 @@ class Caller:
     timeout: float
     allowed: float = 0.0
     calls: int = 0
+    _ahead: Ahead | None = field(default=None, init=False, repr=False)
 
     def check(
         self, kind: InputSet, *, poison: str, rewrite: bool = False, known: Sequence[Error] | None = None
@@ -55,14 +56,11 @@ class Caller:
             Stop: the candidate is not right.
             Unsupported: it refuses this shape, and may.
         """
-        seed = self.trial.next_seed()
         self.trial.drawn = True
-        inputs = make_inputs(kind.specs, seed, self.device)
-        if kind.structure:
-            inputs = arrange(inputs, kind.specs, kind.structure)
-        expected = expect(self.reference, inputs, known=known)
-        answer = self._call(kind, seed, expected, poison=poison, rewrite=rewrite)
-        witness = Witness(seed, kind.name)
+        draw = self.drawn().take(kind, int(rewrite))
+        answer = self._call(draw, poison=poison, rewrite=rewrite, known=known)
+        expected = draw.expect(known)
+        witness = Witness(draw.seed, kind.name)
         check_memory(answer, kind, expected, witness)
         check_form(answer, expected, witness)
         self._note_strides(answer, expected, kind)
@@ -85,19 +83,31 @@ class Caller:
         if "error" in answer or not all(same(old, new) for old, new in zip(outputs, self._read(expected), strict=True)):
             raise Stop(Verdict.WRONG, "a later call changed the outputs of an earlier one: they share memory", Witness(0, kind.name))
 
-    def _call(self, kind: InputSet, seed: int, expected: Expected, *, poison: str, rewrite: bool) -> dict[str, Any]:
-        offsets, sizes = places(expected)
+    def drawn(self) -> Ahead:
+        """What is worked out ahead of its call."""
+        if self._ahead is None:
+            self._ahead = Ahead(self.trial.next_seed(), self.reference, self.device)
+        return self._ahead
+
+    def _call(self, draw: Draw, *, poison: str, rewrite: bool, known: Sequence[Error] | None) -> dict[str, Any]:
+        kind, task = draw.kind, self.trial.task
+        if draw.expected is None and kind.specs != task.inputs:
+            draw.expect(known)  # else it is not known how large the outputs are
+        sizes = [output.nbytes for output in task.outputs] if draw.expected is None else places(draw.expected)[1]
         message = {
-            "do": "call", "inputs": encode(kind.specs), "seed": seed, "digest": fingerprint.of_inputs(expected.inputs), "poison": poison,
-            "rewrite": rewrite, "offsets": offsets, "sizes": sizes, "sent": None,
+            "do": "call", "inputs": encode(kind.specs), "seed": draw.seed, "digest": fingerprint.of_inputs(draw.inputs), "poison": poison,
+            "rewrite": rewrite, "offsets": layout(sizes), "sizes": sizes, "sent": None,
         }  # fmt: skip
         self.worker.shared.clear()
         if kind.structure:
-            message["sent"] = self._send(expected.inputs)
-        answer = self.worker.ask(message, self.timeout)
+            message["sent"] = self._send(draw.inputs)
+        self.worker.send(message, self.timeout)
+        draw.expect(known)
+        self.drawn().work(draw, self.worker.answered)
+        answer = self.worker.receive(self.timeout)
         if answer.get("need") == "bytes" and message["sent"] is None:
             # Another build of PyTorch, or another kind of CPU, drew other values from the same seed.
-            message["sent"] = self._send(expected.inputs)
+            message["sent"] = self._send(draw.inputs)
             answer = self.worker.ask(message, self.timeout)
         if answer.get("need") == "bytes":
             raise Stop(Verdict.REFUSED, "its process does not see the inputs that it was sent")
@@ -120,7 +130,7 @@ class Caller:
     def _read(self, expected: Expected) -> list[torch.Tensor]:
         offsets, _ = places(expected)
         return [
-            self.worker.shared.read(offset, output.reference.shape, output.reference.dtype)
+            self.worker.shared.read(offset, output.reference.shape, output.reference.dtype, self.device)
             for offset, output in zip(offsets, expected.outputs, strict=True)
         ]  # fmt: skip
 

@@ -146,6 +146,12 @@ class Player:
         self.claims.append(claims)
         self.walls.append(walls)
 
+    def forget(self) -> None:
+        """Forgets everything that was measured and heard."""
+        self.claims.clear()
+        self.walls.clear()
+        self.heard.clear()
+
     def drop_block(self, heard: int) -> None:
         """Forgets the last block; `heard` is how much had been heard before it."""
         self.claims.pop()
@@ -196,5 +202,5 @@ class Player:
 
 
 def short(times: Sequence[float]) -> float:
-    """The tenth percentile: being put off the core lengthens some wall times, nothing shortens any."""
-    return sorted(times)[len(times) // 10]
+    """The lower quartile: being put off the core lengthens some wall times, nothing shortens any."""
+    return sorted(times)[len(times) // 4]

@@ -121,6 +121,11 @@ class Worker:
         except ChannelError as error:
             raise self._lost(error) from None
 
+    def answered(self) -> bool:
+        """Whether there is anything to receive, an answer or the worker's end. Does not wait."""
+        assert self._channel is not None, "start the worker first"
+        return self._channel.waiting() or self._watch() is not None
+
     def receive(self, timeout: float) -> dict[str, Any]:
         """The answer to the last command, or `WorkerLost`."""
         assert self._channel is not None, "start the worker first"

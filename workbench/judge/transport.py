@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
 import socket
 import time
@@ -72,6 +73,12 @@ class Channel:
                 raise ChannelError("garbled", "the worker's answer is not an object")
             if answer.get("number") == self._count:
                 return answer
+
+    def waiting(self) -> bool:
+        """Whether anything has come that was not received yet. Takes what was printed meanwhile, so that nobody stands still over that."""
+        with contextlib.suppress(OSError):
+            self._drain()
+        return b"\n" in self._pending or bool(select.select([self._line], [], [], 0)[0])
 
     @property
     def log(self) -> str:

@@ -16,6 +16,7 @@ import torch
 from workbench.target import Target
 
 _ROWS, _COLUMNS = 8, 64
+_CUDA = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
 _warmed: set[str] = set()
 
 
@@ -27,6 +28,9 @@ def warm_compilers(kind: str, target: Target) -> None:
     if target.backend == "cuda" and kind == "device":
         with contextlib.suppress(Exception):
             _triton_driver()
+    if target.backend == "cuda" and kind == "record":
+        with contextlib.suppress(Exception):
+            _own_nvrtc(target)
     with contextlib.suppress(Exception):
         _triton(target)
 
@@ -86,12 +90,18 @@ def _triton_driver() -> None:
     CudaUtils()
 
 
+def _own_nvrtc(target: Target) -> None:
+    """NVRTC without PyTorch, as the recorder uses it; its processes never have a GPU, so the fork may come later."""
+    from workbench.build.nvrtc import find_nvrtc
+
+    find_nvrtc().compile(_CUDA, ("warm",), int(target.arch))
+
+
 def _nvrtc(target: Target) -> None:
     """PyTorch's way to NVRTC: the library, its built-in headers, and what of PyTorch itself it imports."""
     from torch.cuda import _utils
 
-    text = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
-    _utils._nvrtc_compile(text, "warm", str(target.arch))
+    _utils._nvrtc_compile(_CUDA, "warm", str(target.arch))
 
 
 def has_gpu() -> bool:

@@ -16,6 +16,7 @@ from workbench.judge.context import Context, Workers
 from workbench.judge.expected import Expected
 from workbench.judge.inputsets import InputSet
 from workbench.judge.process import Worker
+from workbench.judge.stages.variations import others
 from workbench.judge.trial import Stop, Trial, Unsupported
 from workbench.records import encode
 
@@ -38,10 +39,18 @@ def run_once(context: Context, trial: Trial, workers: Workers) -> FirstRun:
     _load(context, trial, worker, caller)
     trial.reference = caller.reference
     trial.judged_by = "gpu" if context.device == "cuda" else "host" if context.measured else "interpreter"
+    caller.drawn().plan(_planned(context, trial, sets[0]))
     for kind in sets:
         with may_refuse(trial, kind):
             return FirstRun(caller, kind, *caller.check(kind, poison="nan"))
     raise Stop(Verdict.NOT_JUDGED, f"the launcher refuses every shape that can be tried here: {trial.unsupported[0]}")
+
+
+def _planned(context: Context, trial: Trial, first: InputSet) -> Iterator[tuple[InputSet, int]]:
+    """What is called for after the first run, so that it can be worked out while the candidate is being compiled."""
+    yield first, 1
+    for kind in others(context, trial, first):
+        yield kind, 0
 
 
 @contextlib.contextmanager
@@ -63,7 +72,7 @@ def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> Non
     task = context.task
     answer = worker.ask({
         "do": "load", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),
-        "format": task.format, "init_args": encode(task.init_args), "device": context.place, "seed": context.construction_seed,
+        "format": task.format, "init_args": encode(task.init_args), "device": context.place, "seed": trial.construction_seed,
     }, _patience(context, trial, context.limits.load))  # fmt: skip
     if "error" in answer:
         kinds = answer["error"].get("kinds") or () if isinstance(answer["error"], dict) else ()
@@ -72,9 +81,9 @@ def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> Non
         raise Stop(Verdict.DOES_NOT_BUILD, in_words(answer["error"]) if isinstance(answer["error"], dict) else "it does not load")
     if caller.reference.module is None:
         return
-    specs, seed = state.describe(caller.reference.module), trial.next_seed()
+    specs, seed = context.state_specs, trial.next_seed()
     if worker.ask({"do": "state", "specs": encode(specs), "seed": seed}, context.limits.load).get("redrawn") is True:
         state.redraw(caller.reference.module, specs, seed, context.place)
     else:
         trial.labels.add("parameters not redrawn")
-        caller.reference = context.fresh_reference()
+        caller.reference = context.fresh_reference(trial.construction_seed)
