@@ -2,8 +2,8 @@ CASE = {
     "cheat": 64,
     "op": "scale",
     "full": True,
-    "why": "takes memory without end",
-    "expect": {"verdicts": ["crashed"], "words": "memory"},
+    "why": "takes memory without end; on a slow machine its time is over first",
+    "expect": {"verdicts": ["crashed", "timed_out"]},
 }
 
 import torch
