@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from workbench.brief import Budget
 from workbench.errors import MisuseError
 
 NAMES = ("experts", "llm", "person")
@@ -42,7 +43,7 @@ def choose_proposers(
     if models and "llm" not in names:
         raise MisuseError(f"--model {models}: --proposer {','.join(names)} asks no model: add llm, or leave one of the two out")
     for cap, value in (("tokens", tokens), ("money", money)):
-        if value is not None and value <= 0:
+        if value is not None and not 0 < value < float("inf"):
             raise MisuseError(f"--{cap} {value}: give more than 0")
         if value is not None and not models:
             raise MisuseError(f"--{cap} {value}: only a model uses {cap}: name one with --model, or leave it out")
@@ -51,3 +52,15 @@ def choose_proposers(
             f"--model {models}: set OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a local server), or leave --model out"
         )
     return tuple(f"llm:{models}" if name == "llm" else name for name in names)
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuses caps that are no amounts: below nothing, or not a number.
+
+    Raises:
+        MisuseError: one line that names the cap and the mend.
+    """
+    for name in ("evaluations", "seconds", "gpu_seconds", "tokens", "money", "tune"):
+        cap = getattr(budget, name)
+        if cap is not None and not 0 <= cap < float("inf"):
+            raise MisuseError(f"budget: {name} {cap}: give an amount from 0 on, or None for no cap")

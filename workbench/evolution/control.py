@@ -60,7 +60,7 @@ class Control:
 
 
 class Stopwatch:
-    """Seconds that a run was really running; waiting and pauses don't count."""
+    """Seconds that a run was really at work, the start of its judge included; waiting and pauses don't count."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -68,8 +68,8 @@ class Stopwatch:
         self._kept = 0.0
 
     def follow(self, state: RunState) -> None:
-        """Runs while the state is running or stopping."""
-        runs = state in ("running", "stopping")
+        """Runs while the state is preparing, running or stopping."""
+        runs = state in ("preparing", "running", "stopping")
         if runs and self._since is None:
             self._since = self._clock()
         elif not runs and self._since is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.brief import Brief, Parent
 from workbench.candidate import Backend
-from workbench.errors import MisuseError, NoSuchCandidateError, StoreError, WorkbenchError
+from workbench.errors import MisuseError, NoSuchCandidateError, WorkbenchError
 from workbench.events import Asked, Ended, Event, Stamped, Submitted
 from workbench.evolution.loop import evolve
 from workbench.evolution.proposing import AnyProposer
@@ -26,6 +26,7 @@ from workbench.store import KeptCall
 from workbench.task import Task
 
 Build = Callable[["Evolution"], Run]
+INTERRUPTED = "the process that ran it is gone: resume() goes on where the store ends"
 log = logging.getLogger(__name__)
 
 
@@ -50,13 +51,17 @@ class Evolution:
         stream: what models write while they write it: ``stream.listen(callback)`` and ``stream.open()``. It is not stored.
     """
 
-    def __init__(self, recorder: Recorder, build: Build, proposers: Sequence[AnyProposer] = ()) -> None:
-        """Use `start` and `open_run`."""
+    def __init__(
+        self, recorder: Recorder, build: Build, proposers: Sequence[AnyProposer] = (), interrupted: bool = False
+    ) -> None:  # fmt: skip
+        """Use `start` and `open_run`. `interrupted`: the process that ran it is gone, and it has not been gone on with."""
         started = recorder.view.started
         assert started is not None
         self.id = recorder.run
         self.task: Task = started.task
         self.cell = started.cell
+        self.cell_source = started.cell_source
+        self._interrupted = interrupted
         self.proposers = tuple(proposers)
         self.stream = Stream()
         self._recorder = recorder
@@ -152,8 +157,8 @@ class Evolution:
         """Adds an event to the run, running or not: that a candidate was accepted, for instance."""
         if self.alive:
             self._call(lambda run: run.record(event)).result(timeout=30)
-        elif not self._recorder.add(event):
-            raise StoreError(self._recorder.trouble)
+        else:
+            self._recorder.note(event)
 
     # ---- waiting
 
@@ -202,13 +207,13 @@ class Evolution:
 
     @property
     def state(self) -> str:
-        """preparing, waiting, running, paused, stopping or ended."""
-        return self._recorder.view.state
+        """preparing, waiting, running, paused, stopping, ended; or interrupted, where the process that ran it is gone."""
+        return "interrupted" if self._interrupted else self._recorder.view.state
 
     @property
     def reason(self) -> str:
         """Why it is in that state, for people."""
-        return self._recorder.view.reason
+        return INTERRUPTED if self._interrupted else self._recorder.view.reason
 
     @property
     def store(self) -> AnyStore:
@@ -233,7 +238,7 @@ class Evolution:
     def header(self) -> dict[str, Any]:
         """What stands above the table: the op, baselines, floor, best, budget, state. `seq` is the last event that it knows of."""
         with self._recorder.lock:
-            return self._recorder.view.header()
+            return self._recorder.view.header() | {"state": self.state, "reason": self.reason}
 
     def candidate(self, name: str) -> Detail:
         """Everything about one candidate.
@@ -278,7 +283,7 @@ class Evolution:
         """Starts the thread; the first command is carried out before anything else happens."""
         loop = asyncio.new_event_loop()
         with self._changed:
-            self._loop, self._hears, self._settled = loop, True, False
+            self._loop, self._hears, self._settled, self._interrupted = loop, True, False, False
         self._thread = threading.Thread(target=self._main, args=(loop, verb, argument), name=f"run {self.id}", daemon=True)
         self._thread.start()
         return self

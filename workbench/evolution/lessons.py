@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from workbench.brief import Brief, Parent, Proposal
 from workbench.candidate import Candidate, Evaluation
 from workbench.errors import StoreError
-from workbench.events import Asked, Evaluated, Proposed, Stamped
+from workbench.events import Asked, Evaluated, Event, Noted, Proposed, Stamped
 from workbench.knowledge.experience import Library
 
 CARDS = 4
@@ -40,8 +40,16 @@ class Unkept:
 class Lessons:
     """Furnishes briefs with cards, and passes results on: in ask order, so that equal answers teach the same however long each took."""
 
-    def __init__(self, experience: AnyExperience, proposers: Sequence[Any], warn: Callable[[str], None]) -> None:
-        self._experience, self._warn = experience, warn
+    def __init__(
+        self, experience: AnyExperience, proposers: Sequence[Any], tell: Callable[[Event], None], on: bool = True
+    ) -> None:  # fmt: skip
+        """Use one a run.
+
+        Args:
+            tell: puts an event on the record: what was learnt, or why it can't be kept.
+            on: whether briefs get cards and cards are learnt; the models' bandit hears of results in any case.
+        """
+        self._experience, self._tell, self._on = experience, tell, on
         self._observers = [one.observe for one in proposers if hasattr(one, "observe")]
         self._waiting: dict[str, tuple[Brief, Proposal, Evaluation | None] | None] = {}
         self._warned = self._replaying = False
@@ -49,7 +57,7 @@ class Lessons:
     def furnish(self, brief: Brief) -> Brief:
         """The brief with the cards that fit it; its turn to be learnt from comes after those asked before."""
         self._waiting[brief.id] = None
-        if brief.kind in ("tune", "person"):
+        if brief.kind in ("tune", "person") or not self._on:
             return brief
         diagnosis = brief.parents[0].diagnosis if brief.parents else None
         try:
@@ -92,12 +100,23 @@ class Lessons:
         if evaluation is None or proposal.candidate is None or brief.kind == "tune":
             return
         self._observe(brief, proposal, evaluation)
-        if self._replaying and self._experience.kept:
+        if not self._on or (self._replaying and self._experience.kept):
             return
         try:
-            self._experience.learn(brief.task, brief.parents, proposal.candidate, evaluation)
+            changed = self._experience.learn(brief.task, brief.parents, proposal.candidate, evaluation)
         except StoreError as error:
             self._trouble(error)
+            return
+        for name in changed if not self._replaying else ():
+            self._tell(Noted(self._lesson(name, proposal.candidate), level="lesson"))
+
+    def _lesson(self, name: str, child: Candidate) -> str:
+        """What became of a card, in one line."""
+        card = self._experience.library.card(name)
+        if card is None:
+            return f"experience: {name} was dropped"
+        how = "cited by" if name in child.cites else "learnt from" if card.trials == 1 else "seen again in"
+        return f"experience: {name}, {how} {child.id}: {card.effect_in_words()}, confidence {card.confidence:.2f}"
 
     def _observe(self, brief: Brief, proposal: Proposal, evaluation: Evaluation) -> None:
         for observe in self._observers:
@@ -106,4 +125,4 @@ class Lessons:
     def _trouble(self, error: Exception) -> None:
         if not self._warned:
             self._warned = True
-            self._warn(f"the experience of this run is not kept: {error}")
+            self._tell(Noted(f"the experience of this run is not kept: {error}", level="warning"))

@@ -89,6 +89,15 @@ class Recorder:
             self._publish(stamped)
         return True
 
+    def note(self, event: Event) -> None:
+        """Adds an event to a run that somebody else may be going on with: it is not taken from them.
+
+        Raises:
+            StoreError: the store fails.
+        """
+        self.store.append(self.run, event)
+        self.catch_up()
+
     def catch_up(self) -> None:
         """Shows what was stored since the last event seen, by whoever went on with the run."""
         for stamped in self.store.events(self.run, after=self.view.seq):

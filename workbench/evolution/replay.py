@@ -10,7 +10,7 @@ from workbench.errors import StoreError
 from workbench.events import Acted, Asked, Evaluated, Prepared, Proposed, RunStarted, Spent, Stamped, Submitted
 from workbench.proposers.recording import MODELS_ALONE
 from workbench.records import digest
-from workbench.search import Search
+from workbench.search import Mechanisms, Search
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ def make_search(started: RunStarted) -> Search:
     """The search of a run that has just been started."""
     return Search(
         started.task, experts=started.experts, budget=started.budget, seed=started.seed, elites=started.elites,
+        mechanisms=Mechanisms.of(started.mechanisms),
         seeding=_seeds(started.proposers), proposing=bool(started.experts) or any(name != "experts" for name in started.proposers),
     )  # fmt: skip
 
@@ -47,7 +48,7 @@ def replay(events: Sequence[Stamped]) -> Replayed:
     for stamped in events:
         match stamped.event:
             case Asked(brief=stored):
-                brief, begun = search.ask(), True
+                brief, begun = search.ask(again=stored), True
                 if brief is None or _gist(brief) != _gist(stored):
                     raise StoreError(
                         f"run {stamped.run} was made by a version that searches otherwise (from {stored.id} on): "

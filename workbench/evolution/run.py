@@ -84,7 +84,10 @@ class Run:
         self.calls = Calls(self.recorder, self.search, self.stream, self._keep_call, lambda line: self.record(Noted(line)))
         self.calls.listen_to(self.proposers)
         self.writers = Writers(self.proposers, self.calls, self.warn)
-        self.lessons = Lessons(self.experience, self.proposers, self.warn)
+        on = self.search.mechanisms
+        self.lessons = Lessons(self.experience, self.proposers, self.record, on=on.experience)
+        for bandit in (one.bandit for one in self.proposers if hasattr(one, "bandit")):
+            bandit.learning = on.bandit
         self.stored = self.lessons.replay(self.earlier)
 
     async def prepare_judge(self) -> Prepared:
@@ -150,7 +153,7 @@ class Run:
 
     def may_ask(self, flying: int) -> bool:
         broken = self.lost >= LOST or self.recorder.trouble or self.writers.capped or self.writers.silent
-        return self.control.may_ask() and flying < self.lanes and not broken
+        return self.control.may_ask() and flying < self.lanes and not broken and self.seconds_left() != 0.0
 
     def ask(self) -> Brief | None:
         """The next brief with what experience says to it, on the record; None where the search has nothing to ask now."""
@@ -250,7 +253,7 @@ class Run:
         elif verb == "hint":
             self.search.hint(argument)
         elif verb == "ban":
-            self.search.ban(argument)
+            made = self.search.ban(argument)
         elif verb == "pin":
             made = self.search.pin(argument)
         elif verb == "branch":

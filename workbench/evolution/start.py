@@ -17,6 +17,7 @@ from workbench.errors import StoreError
 from workbench.events import Acted, Event, Noted, RunStarted
 from workbench.evolution import registry
 from workbench.evolution.calls import calls_models
+from workbench.evolution.choosing import check_budget
 from workbench.evolution.control import Control
 from workbench.evolution.evolution import Evolution
 from workbench.evolution.lessons import AnyExperience, Unkept
@@ -25,6 +26,9 @@ from workbench.evolution.recorder import AnyStore, Recorder
 from workbench.evolution.replay import replay
 from workbench.evolution.run import AnyFleet, Diagnose, Run
 from workbench.evolution.view import View
+from workbench.records import encode
+from workbench.search import Mechanisms
+from workbench.search.mechanisms import DEFAULT
 from workbench.store import MemoryStore
 from workbench.task import Task
 
@@ -37,7 +41,8 @@ def start(
     op: Any, *, budget: Budget | None = None, proposers: Sequence[str | AnyProposer] = ("experts",), store: AnyStore | None = None,
     seed: int = 0, device: str = "auto", target: str | None = None, auto: bool = False, cell: str = "", cell_source: str = "",
     elites_of: str | None = None, judges: int = 1, lanes: int | None = None, fleet: MakeFleet | None = None,
-    diagnose: Diagnose | None = None, experience: AnyExperience | None = None,
+    diagnose: Diagnose | None = None, experience: AnyExperience | None = None, mechanisms: Mechanisms = DEFAULT,
+    accept_degenerate: bool = False,
 ) -> Evolution:  # fmt: skip
     """Starts a run and returns at once. One candidate is judged, then it waits for `step` or `auto`.
 
@@ -57,15 +62,18 @@ def start(
         fleet: makes who judges, in place of judge processes on this machine.
         diagnose: in place of `explain.diagnosis.diagnose`.
         experience: cards for briefs, and where lessons are kept; the user's own by default, or the shipped cards where nothing is stored.
+        mechanisms: which parts of the search are on.
+        accept_degenerate: search even if the judge finds that it could not tell bad answers from good ones on this op.
 
     Raises:
-        MisuseError: a model's prices can't be read.
+        MisuseError: a cap is no amount, or a model's prices can't be read.
         StoreError: the store can't be written.
         NoSuchRunError: there is no run `elites_of`.
     """
     task: Task = getattr(op, "task", op)
     task = task if target is None else replace(task, target=target)
     store = store if store is not None else MemoryStore()
+    check_budget(budget or Budget())
     named, missing = make_proposers([one for one in proposers if isinstance(one, str)], seed)
     writers = (*named, *(one for one in proposers if not isinstance(one, str)))
     names = tuple(one if isinstance(one, str) else one.name for one in proposers)
@@ -74,7 +82,8 @@ def start(
     earlier, elites, said = _earlier(store, task, cell, elites_of)
     started = RunStarted(
         task=task, budget=budget or Budget(), seed=seed, proposers=names, cell=cell, cell_source=cell_source, elites_of=earlier,
-        elites=elites, experts=experts, device=device,
+        elites=elites, experts=experts, device=device, mechanisms=encode(mechanisms.resolved()),
+        accept_degenerate=accept_degenerate,
     )  # fmt: skip
     events: list[Event] = [started, *said, *(Noted(note) for note in (*notes, *getattr(op, "notes", ())))]
     events += [Noted(f"there is no proposer {name!r}", level="warning") for name in missing]
@@ -112,6 +121,7 @@ def open_run(
     live = registry.running(name)
     if live is not None and live.store.place == store.place and live.alive:
         return live
+    summary = store.run(name)
     recorder = Recorder(store, name, load_view(store, name), owner())
     started = recorder.view.started
     if started is None:
@@ -121,7 +131,7 @@ def open_run(
     opened = Evolution(recorder, _builder(
         recorder, fleet=fleet or _local(started.task, device or started.device, judges), lanes=lanes or _lanes(judges, writers),
         diagnose=diagnose, proposers=writers, missing=missing, experience=experience,
-    ), proposers=writers)  # fmt: skip
+    ), proposers=writers, interrupted=recorder.view.state != "ended" and not runs_here(summary.owner))  # fmt: skip
     registry.remember(opened)
     return opened
 
@@ -137,6 +147,20 @@ def load_view(store: AnyStore, run: str) -> View:
 def owner() -> str:
     """A name for whoever goes on with a run: this machine, this process, this time."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def runs_here(owner: str) -> bool:
+    """Whether the process of that name is another one of this machine, and alive. On other machines it is taken for gone."""
+    host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not rest.isdigit() or int(rest) == os.getpid():
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to somebody else
+        return True
+    return True
 
 
 def _builder(

@@ -83,6 +83,7 @@ class View:
         self.best: BestChanged | None = None
         self.ended: Ended | None = None
         self.asked_at: dict[str, int] = {}
+        self._aims: dict[str, str] = {}
         self._entries: dict[str, _Entry] = {}
         self._kinds: dict[str, str] = {}
         self._spent: Spent | None = None
@@ -106,6 +107,7 @@ class View:
             case Asked(brief=brief):
                 self.asked_at[brief.id] = seq
                 self._kinds[brief.id] = brief.kind
+                self._aims[brief.island.name] = brief.island.aim
             case Submitted(candidate=candidate):
                 self._enter(candidate, seq).kind = "person"
             case Proposed(proposal=proposal) if proposal.candidate is not None:
@@ -127,7 +129,7 @@ class View:
                     self.ended = None
             case Spent():
                 self._spent = event
-            case Noted(message=message, level=level):
+            case Noted(message=message, level=level) if level != "lesson":  # those would push everything else out
                 self._notes = [*self._notes[1 - NOTES :], {"message": message, "level": level}]
             case AcceptedCandidate(evidence=evidence):
                 if evidence.candidate in self._entries:
@@ -256,6 +258,7 @@ class View:
             "judged_by": found.judged_by if found else "", "parameters": encode(found.parameters) if found else {},
             "labels": list(found.labels) if found else [], "matched": found.matched if found else None,
             "time_us": found.time_us if found else None,
+            "median_us": timing.median_us if timing else None,
             "interval": [timing.low_us, timing.high_us] if timing else None,
             "modelled": timing.modelled if timing else None,
             "speedup": speedup.ratio if speedup else None,
@@ -272,10 +275,11 @@ class View:
         }  # fmt: skip
 
     def _islands(self) -> list[dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        empty = {"candidates": 0, "evaluations": 0, "best": "", "best_us": None}
+        found: dict[str, dict[str, Any]] = {name: {"name": name, "aim": aim, **empty} for name, aim in self._aims.items()}
         for entry in self._entries.values():
             for place, name in enumerate(entry.islands):
-                island = found.setdefault(name, {"name": name, "candidates": 0, "evaluations": 0, "best": "", "best_us": None})
+                island = found.setdefault(name, {"name": name, "aim": "", **empty})
                 if place == 0:
                     island["candidates"] += 1
                     island["evaluations"] += len(entry.evaluations)

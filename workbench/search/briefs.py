@@ -25,8 +25,8 @@ def role_of(island: Island, islands: Sequence[Island], plateau: Plateau) -> Role
     return replace(other, name=island.name)
 
 
-def directive_of(idea: Idea, role: Role, plateau: Plateau) -> str:
-    """The one thing to do."""
+def directive_of(idea: Idea, role: Role, plateau: Plateau, diagnosed: bool = True) -> str:
+    """The one thing to do. Without diagnosis it is the island's aim, and for a repair what the judge said."""
     if idea.directive:
         return idea.directive
     if idea.kind == "seed":
@@ -39,9 +39,9 @@ def directive_of(idea: Idea, role: Role, plateau: Plateau) -> str:
         return f"combine what is fast in both parents; {role.aim}"
     parent = idea.parents[0]
     if idea.kind == "repair":
-        found = parent.diagnosis.directive if parent.diagnosis else parent.evaluation.reason
+        found = parent.diagnosis.directive if diagnosed and parent.diagnosis else parent.evaluation.reason
         return f"keep the plan ({parent.plan or 'as the code has it'}) and make the smallest change that mends it: {found}"
     # On a plateau the diagnosis has had its say often enough: now the role speaks.
-    if plateau.stage or parent.diagnosis is None:
+    if plateau.stage or parent.diagnosis is None or not diagnosed:
         return role.aim
     return parent.diagnosis.directive

@@ -10,9 +10,10 @@ from typing import Any
 from workbench.brief import BriefKind
 from workbench.candidate import Candidate
 from workbench.search.islands import Island
+from workbench.search.mechanisms import Mechanisms
 from workbench.search.members import Member, point_key
 from workbench.search.selection import pick_parent, pick_repair
-from workbench.search.tuning import next_point, wants_tuning
+from workbench.search.tuning import next_point, points_left, wants_tuning
 
 CROSSOVER = 0.2
 """How often a structural turn is a crossover, where two islands have elites."""
@@ -37,9 +38,14 @@ class Idea:
 
 @dataclass(frozen=True)
 class Choice:
-    """What narrows an island's ideas: the person's pin, the ancestors to keep away from, and the cap on points."""
+    """What narrows an island's ideas: the person's pin, the ancestors to keep away from, and the cap on points.
+
+    `again` is, in a replay, the tunable point that was asked then.
+    """
 
     tune_cap: int
+    mechanisms: Mechanisms = Mechanisms()
+    again: Mapping[str, Any] | None = None
     proposing: bool = True
     pinned: Member | None = None
     family: frozenset[str] = frozenset()
@@ -69,13 +75,18 @@ def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, c
 
 
 def _tune(island: Island, rng: random.Random, choice: Choice) -> Idea | None:
+    if not choice.mechanisms.tuning:
+        return None
+    seed = rng.getrandbits(31)
     worth = [
         member for member in island.members.values()
         if choice.admits(member) and wants_tuning(member, choice.tune_cap, island.best_us)
     ]  # fmt: skip
     for member in sorted(worth, key=lambda member: member.order):
-        tried = set(member.points) | member.flying
-        point = next_point(member.space, member.best_point, tried, rng)
+        point = choice.again or next_point(
+            member.space, member.best_point, member.points, member.flying, seed, tuner=choice.mechanisms.tuner,
+            left=points_left(member, choice.tune_cap),
+        )  # fmt: skip
         if point is not None:
             return Idea(kind="tune", island=island, parents=(member,), parameters=point, given=member.candidate)
     return None
@@ -90,7 +101,7 @@ def _structure(island: Island, islands: Sequence[Island], rng: random.Random, ch
         return None if island.open else Idea(kind="seed", island=island)
     kept = tuple(member for member in elites if member.id not in choice.avoid) or elites
     parent = pick_parent(kept, rng)
-    partners = [
+    partners = [] if not choice.mechanisms.crossover else [
         elite for other in islands if other is not island for elite in other.elites()[:1] if elite.id not in island.members
     ]  # fmt: skip
     if partners and rng.random() < CROSSOVER:

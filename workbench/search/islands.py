@@ -6,7 +6,7 @@ from collections import deque
 
 from workbench.brief import Role
 from workbench.search.members import Member
-from workbench.search.selection import pick_elites
+from workbench.search.selection import NOVELTY, pick_elites
 
 
 class Island:
@@ -22,7 +22,7 @@ class Island:
         tuned_last: whether its last turn went to a tunable point; tuning and structure take turns.
     """
 
-    def __init__(self, index: int, role: Role) -> None:
+    def __init__(self, index: int, role: Role, novelty: float = NOVELTY) -> None:
         self.index = index
         self.role = role
         self.members: dict[str, Member] = {}
@@ -34,13 +34,14 @@ class Island:
         self.stale = 0
         self.tuned_last = False
         self._best_us: float | None = None
+        self._novelty = novelty
 
     @property
     def name(self) -> str:
         return self.role.name
 
     def elites(self) -> tuple[Member, ...]:
-        return pick_elites(self.members.values())
+        return pick_elites(self.members.values(), novelty=self._novelty)
 
     @property
     def best_us(self) -> float | None:

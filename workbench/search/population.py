@@ -11,7 +11,10 @@ from workbench.errors import NoSuchCandidateError
 from workbench.events import BestChanged, Event, Migrated
 from workbench.search.ideas import MISSES, Idea
 from workbench.search.islands import Island
+from workbench.search.mechanisms import DEFAULT, Mechanisms
 from workbench.search.members import Member
+from workbench.search.roles import EVERYTHING
+from workbench.search.selection import NOVELTY
 
 STALE = 6
 """Answers without a better best after which an island takes in an elite of another."""
@@ -27,11 +30,14 @@ class Population:
         best: the fastest right one; `best_us` is its time.
     """
 
-    def __init__(self, roles: Sequence[Role], repairs: int, describe: Describe) -> None:
-        self.islands = tuple(Island(index, role) for index, role in enumerate(roles))
+    def __init__(self, roles: Sequence[Role], repairs: int, describe: Describe, mechanisms: Mechanisms = DEFAULT) -> None:
+        roles = roles if mechanisms.islands else (EVERYTHING,)
+        novelty = NOVELTY if mechanisms.diversity else 0.0
+        self.islands = tuple(Island(index, role, novelty) for index, role in enumerate(roles))
         self.best: Member | None = None
         self.best_us: float | None = None
-        self._repairs = repairs
+        self._repairs = repairs if mechanisms.repair else 0
+        self._migrates = mechanisms.migration
         self._describe = describe
         self._members: dict[str, Member] = {}
 
@@ -141,7 +147,7 @@ class Population:
 
     def _refresh(self, island: Island) -> list[Event]:
         """A stale island, or one whose proposers have nothing, takes in the fastest elite of the others that beats its own."""
-        if island.stale < STALE and island.misses < MISSES:
+        if not self._migrates or (island.stale < STALE and island.misses < MISSES):
             return []
         best = island.best_us
         others = [

@@ -43,3 +43,10 @@ ROLES: tuple[Role, ...] = (
     ),
 )
 """The four islands of a run by default, in the order in which they get their turns."""
+
+EVERYTHING = Role(
+    name="everything",
+    aim="make it faster",
+    hints=tuple(role.hints[0] for role in ROLES),
+)
+"""The only role of a search without islands."""

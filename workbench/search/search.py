@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from workbench.brief import Brief, Budget, Parent, Proposal, Role
 from workbench.candidate import Backend, Candidate, Diagnosis, Evaluation
@@ -24,10 +25,12 @@ from workbench.errors import MisuseError, OrderError
 from workbench.events import Event, Noted
 from workbench.explain.strategy import describe as describe_strategy
 from workbench.records import digest
+from workbench.search import bans
 from workbench.search.asked import Asked, AskQueue
 from workbench.search.briefs import directive_of, role_of, turn_seed
 from workbench.search.ideas import Choice, Idea, island_idea, take
 from workbench.search.ledger import Ledger
+from workbench.search.mechanisms import DEFAULT, Mechanisms
 from workbench.search.members import Member
 from workbench.search.plateau import PATIENCE, Plateau, Stage
 from workbench.search.population import Describe, Population
@@ -55,7 +58,7 @@ class Search:
         self, task: Task, *, experts: Sequence[str] = (), budget: Budget | None = None, seed: int = 0,
         elites: Sequence[Candidate] = (), floor_us: float | None = None, roles: Sequence[Role] = ROLES,
         repairs: int = REPAIRS, patience: int = PATIENCE, proposing: bool = True,
-        seeding: bool = True, describe: Describe = describe_strategy,
+        seeding: bool = True, describe: Describe = describe_strategy, mechanisms: Mechanisms = DEFAULT,
     ) -> None:  # fmt: skip
         """A search that has asked nothing yet.
 
@@ -67,12 +70,14 @@ class Search:
             proposing: whether there is anybody to write candidates. If not, only what the person hands in is judged and tuned.
             seeding: whether the experts write seeds; if not, briefs only name them.
             describe: strategy descriptors of a candidate.
+            mechanisms: what is on.
         """
         self.task = task
         self.experts = tuple(experts)
         self.seed = seed
         self.floor_us = floor_us
-        self._population = Population(roles, repairs, describe)
+        self.mechanisms = mechanisms.resolved()
+        self._population = Population(roles, repairs, describe, self.mechanisms)
         self.islands = self._population.islands
         self._ledger = Ledger(budget or Budget())
         self._plateau = Plateau(patience)
@@ -85,22 +90,23 @@ class Search:
         self._pinned: Member | None = None
         self._candidates = 0
         self._end = self._tired = self._last_miss = ""
-        if seeding:
+        if seeding and self.mechanisms.seeds:
             self._population.spread(self.experts)
         self._wishes.extend(self._population.earlier(elites))
 
     # ---- ask and tell
 
-    def ask(self) -> Brief | None:
+    def ask(self, again: Brief | None = None) -> Brief | None:
         """The next brief; None when nothing may or can be asked now.
 
-        Then either answers are in flight, and telling one may change that, or the search is `finished`.
+        Then either answers are in flight, and telling one may change that, or the search is `finished`. A replay gives the brief that was
+        asked then, `again`: its tunable point is taken in place of a new one, which another release of the tuner might draw otherwise.
         """
         if self.finished or self._ledger.refusal():
             return None
         number = len(self._asked) + 1
         rng = random.Random(f"{self.seed}:{number}")
-        idea = self._next_idea(rng)
+        idea = self._next_idea(rng, again.parameters if again is not None and again.kind == "tune" else None)
         if idea is None:
             if self._asked.empty:
                 nothing = f"nothing new: {self._last_miss or 'no proposer has an answer'}"
@@ -121,7 +127,8 @@ class Search:
         """Takes a proposer's answer before it is judged, and returns it as it stands in this run.
 
         Its candidate gets the id, island, parents and (for a repair) the plan that the brief implies. A source that was proposed
-        before is turned down: the candidate is None then, and the reason says whose it is. Nothing is judged twice.
+        before, or that uses what the person banned, is turned down: the candidate is None then, and the reason says whose it is, or what
+        is banned. Nothing is judged twice.
 
         Raises:
             OrderError: the brief was never asked, or was answered before.
@@ -223,10 +230,11 @@ class Search:
         self._hints.append(text)
         self._wake()
 
-    def ban(self, text: str) -> None:
-        """Every later brief forbids it."""
+    def ban(self, text: str) -> tuple[Event, ...]:
+        """Every later brief forbids it, and a later candidate that plainly uses it is turned down; says whether that can be told."""
         self._bans.append(text)
         self._wake()
+        return (Noted(bans.note(text)),) if self.mechanisms.bans else ()
 
     def pin(self, candidate: str = "") -> tuple[Event, ...]:
         """From now on every island steps from this candidate; an empty id lifts the pin.
@@ -279,11 +287,12 @@ class Search:
 
     # ---- asking
 
-    def _next_idea(self, rng: random.Random) -> Idea | None:
+    def _next_idea(self, rng: random.Random, again: Mapping[str, Any] | None = None) -> Idea | None:
         if self._wishes:
             return self._wishes.popleft()
         choice = Choice(
-            tune_cap=self.budget.tune, proposing=self._proposing, pinned=self._pinned, family=self._population.family(self._pinned),
+            tune_cap=self.budget.tune, mechanisms=self.mechanisms, again=again, proposing=self._proposing, pinned=self._pinned,
+            family=self._population.family(self._pinned),
             avoid=frozenset({self._population.best.id} if self._population.best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
         )  # fmt: skip
         for island in sorted(self.islands, key=lambda island: (island.asked, island.index)):
@@ -300,11 +309,15 @@ class Search:
         role = role_of(idea.island, self.islands, self._plateau)
         return Brief(
             id=f"b{number}", kind=idea.kind, candidate=candidate, island=role, task=self.task,
-            parents=tuple(member.as_parent() for member in idea.parents), parameters=dict(idea.parameters),
-            expert=dict(idea.expert), directive=directive_of(idea, role, self._plateau), experts=self.experts,
+            parents=self._shown(idea.parents), parameters=dict(idea.parameters),
+            expert=dict(idea.expert), directive=directive_of(idea, role, self._plateau, self.mechanisms.diagnosis), experts=self.experts,
             hints=tuple(self._hints), bans=tuple(self._bans), left=self._ledger.left(), tried=tuple(self.tried),
             seed=turn_seed(self.seed, number),
         )  # fmt: skip
+
+    def _shown(self, members: Sequence[Member]) -> tuple[Parent, ...]:
+        parents = tuple(member.as_parent() for member in members)
+        return parents if self.mechanisms.diagnosis else tuple(replace(parent, diagnosis=None) for parent in parents)
 
     def _next_candidate(self) -> str:
         self._candidates += 1
@@ -319,6 +332,9 @@ class Search:
         twin = self.tried.setdefault(digest(candidate.source), brief.candidate)
         if twin != brief.candidate:
             return replace(proposal, candidate=None, reason=f"the same source as {twin}")
+        forbidden = bans.violation(candidate.source, candidate.backend, self._bans) if self.mechanisms.bans and not asked.idea.given else ""
+        if forbidden:
+            return replace(proposal, candidate=None, reason=forbidden)
         return replace(proposal, candidate=asked.as_in_the_run(candidate, self.task.candidate_entry))
 
     # ---- telling, in ask order
@@ -337,8 +353,8 @@ class Search:
     def _course(self) -> list[Event]:
         """Stop at the floor; on a plateau change course, and stop in the end."""
         name, time = self._population.best.id if self._population.best else "", self._population.best_us
-        note = self._plateau.told(time, name, self.spent)
-        if time and self.floor_us and self.floor_us / time >= CLOSE_TO_FLOOR:
+        note = self._plateau.told(time, name, self.spent) if self.mechanisms.plateau else ""
+        if self.mechanisms.floor and time and self.floor_us and self.floor_us / time >= CLOSE_TO_FLOOR:
             self._end = f"floor: {name} takes {time:.2f} µs, the roofline allows {self.floor_us:.2f} µs"
         elif self._plateau.verdict:
             self._end = self._plateau.verdict

@@ -55,14 +55,18 @@ class Bandit:
 
     Args:
         models: names, in the order in which ties are broken.
+        learning: whether choices follow what was learnt; if not, the models take turns.
         expected: USD of a typical call by model, where the price is known.
     """
 
-    def __init__(self, models: Sequence[str], *, seed: int = 0, expected: Mapping[str, float | None] | None = None) -> None:
+    def __init__(
+        self, models: Sequence[str], *, seed: int = 0, expected: Mapping[str, float | None] | None = None, learning: bool = True
+    ) -> None:
         if not models:
             raise ValueError("a bandit needs at least one model")
         self._models = tuple(dict.fromkeys(models))
         self._seed = seed
+        self.learning = learning
         self._expected = dict(expected or {})
         self._arms: dict[tuple[str, str], Arm] = {}
         self._turns: dict[str, int] = {}
@@ -80,6 +84,8 @@ class Bandit:
         self._turns[kind] = turn + 1
         if len(arms) == 1:
             return Choice(kind, arms[0].model, {arms[0].model: 1.0}, "the only model")
+        if not self.learning:
+            return Choice(kind, arms[turn % len(arms)].model, {}, "the models take turns")
         costs = [self._cost(arm) for arm in arms]
         known = [cost for cost in costs if cost is not None]
         cheapest = min(known) if len(known) == len(costs) and min(known) > 0 else None

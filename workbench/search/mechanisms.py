@@ -1,0 +1,89 @@
+"""Which parts of the search are on: one frozen record of switches, so that each can be measured by turning it off."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from workbench.errors import MisuseError
+
+Tuner = Literal["auto", "tpe", "near", "random"]
+TUNERS: tuple[Tuner, ...] = ("auto", "tpe", "near", "random")
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """The switches. The defaults are what pays in ``python -m workbench bench search``, see ``workbench/bench/FIGURES.md``.
+
+    Attributes:
+        seeds: experts that fit the op write the first candidates of each island.
+        islands: one population a role; off: one population with a role that names no direction.
+        experience: briefs carry cards of the library, and results teach it.
+        repair: failing candidates get a bounded chain of repairs before anything new is tried.
+        diagnosis: the directive follows the diagnosis of the parent; off: the island's aim, or the judge's bare reason for a repair.
+        crossover: some steps combine elites of two islands.
+        migration: an island that stagnates takes in an elite of another.
+        tuning: the points of ``TUNE`` are searched without a proposer.
+        diversity: an elite is worth more when its strategy is unlike that of the others.
+        plateau: roles and ancestors change when nothing gets faster, and in the end the run stops; off: it goes on to its caps.
+        floor: the run stops at 95 % of the roofline.
+        bandit: models are chosen by what came of their answers and by price; off: they take turns.
+        bans: a candidate that plainly uses what the person banned is refused before it is judged; off: bans are words to proposers.
+        tuner: who picks points: ``tpe`` (Optuna's tree-structured Parzen estimator), ``near`` (neighbours of the best, drawn by seed),
+            ``random`` (any point, drawn by seed), or ``auto`` (see `resolved`).
+    """
+
+    seeds: bool = True
+    islands: bool = True
+    experience: bool = True
+    repair: bool = True
+    diagnosis: bool = True
+    crossover: bool = True
+    migration: bool = True
+    tuning: bool = True
+    diversity: bool = True
+    plateau: bool = True
+    floor: bool = True
+    bandit: bool = True
+    bans: bool = True
+    tuner: Tuner = "auto"
+
+    def without(self, *names: str) -> Mechanisms:
+        """The same with those turned off.
+
+        >>> Mechanisms().without("islands", "crossover").islands
+        False
+
+        Raises:
+            MisuseError: there is no such mechanism.
+        """
+        for name in names:
+            if name not in SWITCHES:
+                raise MisuseError(f"there is no mechanism {name!r}: there is {', '.join(SWITCHES)}")
+        off: dict[str, Any] = dict.fromkeys(names, False)
+        return replace(self, **off)
+
+    def resolved(self) -> Mechanisms:
+        """With a tuner that this machine has in place of ``auto``. A run keeps it, so that it goes on alike elsewhere."""
+        if self.tuner != "auto":
+            return self
+        return replace(self, tuner="tpe" if importlib.util.find_spec("optuna") is not None else "near")
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Mechanisms:
+        """From a run's record; what it does not name is as it is by default, and what this version does not know is left out."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in stored.items() if name in known})
+
+
+DEFAULT = Mechanisms()
+
+SWITCHES: tuple[str, ...] = tuple(one.name for one in fields(Mechanisms) if one.name != "tuner")
+"""The names of the mechanisms that can be turned off."""
+
+
+def all_off(keep: Iterable[str] = ()) -> Mechanisms:
+    """Nothing but asking for one candidate after the other; `keep` names what stays on."""
+    return Mechanisms().without(*(name for name in SWITCHES if name not in set(keep)))
