@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from workbench.judge import launchers
 from workbench.target import Target
 
 _ROWS, _COLUMNS = 8, 64
@@ -28,6 +29,8 @@ def warm_compilers(kind: str, target: Target) -> None:
     if target.backend == "cuda" and kind == "device":
         with contextlib.suppress(Exception):
             _triton_driver()
+        with contextlib.suppress(Exception):
+            launchers.prepare()
     if target.backend == "cuda" and kind == "record":
         with contextlib.suppress(Exception):
             _own_nvrtc(target)
@@ -35,8 +38,9 @@ def warm_compilers(kind: str, target: Target) -> None:
         _triton(target)
 
 
-def warm_nvrtc(target: Target) -> None:
-    """Loads PyTorch's way to NVRTC and runs it once. The process can't be forked afterwards."""
+def after_fork(target: Target) -> None:
+    """Loads PyTorch's way to NVRTC and runs it once, which starts the driver; has Triton build its launchers fast."""
+    launchers.install()
     if target.backend == "cuda":
         with contextlib.suppress(Exception):
             _nvrtc(target)

@@ -27,7 +27,7 @@ from workbench.inputs import make_inputs
 from workbench.judge import cuda_build, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
 from workbench.judge.shared import SharedFile
-from workbench.judge.warmup import has_gpu, warm_compilers, warm_device, warm_nvrtc
+from workbench.judge.warmup import after_fork, has_gpu, warm_compilers, warm_device
 from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import InputSpec
@@ -83,7 +83,7 @@ class Driver:
         self._kept: list[list[torch.Tensor]] = []
         torch.set_grad_enabled(False)
         if kind in ("device", "baseline") and has_gpu():
-            warm_nvrtc(target)
+            after_fork(target)
 
     # Commands
 
