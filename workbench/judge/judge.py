@@ -129,6 +129,15 @@ class Judge:
             for worker in workers.values():
                 self._pool.discard(worker)
 
+    def measured(self) -> dict[str, Any]:
+        """What has been measured of the baselines, as plain data."""
+        return self.context.clock().measured() if self.context.measured else {}
+
+    def adopt(self, measured: Mapping[str, Any]) -> None:
+        """Takes over what another judge of the same card has measured."""
+        if measured and self.context.measured:
+            self.context.clock().adopt(measured)
+
     def cancel(self) -> None:
         """From any thread: kills what runs now; its evaluation becomes `not_judged`."""
         self.context.cancelled.set()
