@@ -66,11 +66,13 @@ export class Accept {
 
   private async put(message: AcceptMessage, change: Change): Promise<void> {
     const outcome = (await offerChange(this.element, change, this.store.texts.cell)) ?? apply(this.store.model, change);
+    // Asked about a changed cell, the person may have chosen the other place.
+    const place: Place = outcome.kind === "applied" ? (outcome.before ? "replace" : "below") : change.place;
     const report = (ok: boolean, cell: string, before: string, after: string, reason: string): void =>
-      this.store.model.send({ type: "applied", request: message.request, id: message.id, ok, place: change.place, cell, before, after, reason });
+      this.store.model.send({ type: "applied", request: message.request, id: message.id, ok, place, cell, before, after, reason });
     if (outcome.kind === "applied") {
       report(true, outcome.cell, outcome.before, outcome.after, "");
-      const where = change.place === "below" ? "Put into a new cell below" : "Put into this run's cell; Ctrl+Z there takes it back";
+      const where = place === "below" ? "Put into a new cell below" : "Put into this run's cell; Ctrl+Z there takes it back";
       this.tell("good", `${where}. It has not been run. ${message.message}`, copyButton(() => change.code));
     } else if (outcome.kind === "changed") {
       report(false, change.cell, outcome.before, "", "the cell has changed");
