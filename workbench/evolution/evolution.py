@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 from workbench.brief import Brief, Parent
-from workbench.candidate import Backend
+from workbench.candidate import Backend, Candidate
 from workbench.errors import MisuseError, NoSuchCandidateError, WorkbenchError
 from workbench.events import Asked, Ended, Event, Stamped, Submitted
+from workbench.evolution.inspecting import Inspecting
 from workbench.evolution.loop import evolve
 from workbench.evolution.proposing import AnyProposer
 from workbench.evolution.recorder import AnyStore, Recorder, Subscriber
@@ -22,6 +23,7 @@ from workbench.evolution.run import Run
 from workbench.evolution.stream import Stream
 from workbench.evolution.summary import summarise
 from workbench.evolution.view import Detail
+from workbench.explain.inspection import What
 from workbench.store import KeptCall
 from workbench.task import Task
 
@@ -33,8 +35,8 @@ log = logging.getLogger(__name__)
 class Evolution:
     """One search for a faster kernel, as it runs or as it is stored.
 
-    Every method may be called from any thread, and none blocks but `wait` and `result`. Commands return the object itself, so that
-    they can be chained::
+    Every method may be called from any thread, and none blocks but `wait`, `result` and `inspect`. Commands return the object itself, so
+    that they can be chained::
 
         run = workbench.evolve(softmax, x)
         run.step(3).wait()
@@ -74,6 +76,7 @@ class Evolution:
         self._settled = True
         self._hears = False
         self._watchers: list[Callable[[], Any]] = []
+        self._inspecting = Inspecting(self.task, device=started.device, place=str(recorder.store.place))
 
     # ---- commands
 
@@ -197,6 +200,7 @@ class Evolution:
         if thread is not None and thread.is_alive():
             self.cancel()
             thread.join(timeout=30)
+        self._inspecting.close()
 
     # ---- reading
 
@@ -270,6 +274,45 @@ class Evolution:
     def summary(self) -> dict[str, Any]:
         """The run as plain data: the best candidate, every candidate in short, what was spent, and why it ended."""
         return summarise(self.header(), self.rows(), self.best, self.calls())
+
+    def inspect(self, evaluation: str, what: What, *, cancel: threading.Event | None = None, **options: Any) -> dict[str, Any]:
+        """Looks into a variant: ``compiler``, ``memory`` or ``trace``, as `explain.inspection` describes. It blocks, for seconds.
+
+        Args:
+            evaluation: its id, such as ``k3.1``, or a candidate's id for the evaluation that stands for it.
+            what: which of the three.
+            cancel: once set, the answer is the error "cancelled".
+            options: of that inspection.
+
+        Returns:
+            A record of `explain.inspection` as JSON data, or ``{"error": line}`` with the mend. Found once, it is kept in the store's
+            folder.
+        """
+        if threading.current_thread() is self._thread:
+            raise MisuseError("inspect: a subscriber can't wait for it: ask in a thread of your own")
+        try:
+            candidate, parameters = self._variant(evaluation)
+        except NoSuchCandidateError as error:
+            return {"error": str(error)}
+        return self._inspecting.inspect(candidate, parameters, what, options, cancel)
+
+    def cached_inspection(self, evaluation: str, what: What, **options: Any) -> dict[str, Any] | None:
+        """What `inspect` has found before, at once; None where it has not been asked.
+
+        Raises:
+            NoSuchCandidateError: the run has no such variant.
+        """
+        candidate, parameters = self._variant(evaluation)
+        return self._inspecting.cached(candidate, parameters, what, options)
+
+    def _variant(self, evaluation: str) -> tuple[Candidate, Mapping[str, Any]]:
+        with self._recorder.lock:
+            detail = self._recorder.view.candidate(evaluation.rsplit(".", 1)[0])
+        named = next((one for one in detail.evaluations if one.id == evaluation), None)
+        if named is None and "." in evaluation:
+            raise NoSuchCandidateError(f"run {self.id} has no evaluation {evaluation!r} of {detail.candidate.id}")
+        shown = named or detail.evaluation
+        return detail.candidate, dict(shown.parameters) if shown is not None else {}
 
     def __repr__(self) -> str:
         best = self.best

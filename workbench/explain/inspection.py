@@ -49,7 +49,7 @@ class CompiledLaunch:
     """One kernel as one call of the variant launches it at the real shapes, compiled for the target.
 
     Attributes:
-        kernel: its name; `grid`: programs on three axes; `count`: launches of it in one call.
+        kernel: its name; `grid`: programs on three axes; `count`: launches of it in one call. A CUDA C++ kernel has no grid: ``()``.
         arguments: the compiler's type of each parameter, ``:16`` where divisible by 16, ``=1`` where it is the constant 1.
         constexprs: values of its constants; `options`: num_warps, num_stages, num_ctas.
         registers: per thread; `spill_bytes`: per thread; `shared_bytes`: per program.
@@ -224,7 +224,10 @@ TimeKind = Literal["measured", "modelled", "host"]
 
 @dataclass(frozen=True)
 class Slice:
-    """A stretch of time. `track` is a stream, a thread or, where modelled, the launches; `parts` are the modelled costs in µs by name."""
+    """A stretch of time. `track` is a stream, a thread or, where modelled, the launches.
+
+    `parts` are the modelled costs in µs by name, `figures` what they come from (``DRAM bytes``, ``FLOPs``); both empty where measured.
+    """
 
     name: str
     start_us: float
@@ -232,6 +235,7 @@ class Slice:
     track: str
     own: bool = False
     parts: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -285,7 +289,8 @@ class TraceReport:
 
     Attributes:
         measured: whether the variant's timeline comes from a GPU.
-        timelines: the variant's, then the reference's.
+        timelines: the variant's first, then the reference's. Without a GPU there are three: both modelled, which compare with each other,
+            and the reference's host times, which compare with nothing.
         file: full Chrome trace (``.json.gz``), a path on the machine of the run; empty where there is none.
         metrics: of the profiler, where it is permitted; `metrics_note` says why not, with the mend.
         notes: sentences for people.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.explain.constants import CONSTANTS
@@ -20,7 +21,7 @@ VIEWS = frozenset(
 )  # fmt: skip
 """ATen calls that move nothing."""
 
-_POINTWISE = frozenset(
+POINTWISE = frozenset(
     {
         "add", "sub", "mul", "div", "neg", "exp", "log", "sqrt", "rsqrt", "pow", "relu", "gelu", "silu", "sigmoid", "tanh", "erf", "abs",
         "clamp", "where", "maximum", "minimum", "_to_copy", "clone", "copy", "leaky_relu", "hardtanh", "softplus", "elu", "reciprocal",
@@ -47,14 +48,27 @@ def floor_us(work: Work, target: Target) -> float:
     return 1e6 * max(work.bytes / target.bandwidth, compute)
 
 
+@dataclass(frozen=True)
+class EagerCall:
+    """One ATen call as a kernel of its own: modelled µs, bytes moved and FLOPs of its product."""
+
+    op: str
+    us: float
+    bytes: int
+    flops: float = 0.0
+
+
 def eager_us(task: Task, target: Target) -> float | None:
     """Modelled time in µs of the reference as PyTorch runs it, call by call; None where the Task has no graph."""
-    if not task.graph.nodes:
-        return None
+    return float(sum(call.us for call in eager_calls(task, target))) if task.graph.nodes else None
+
+
+def eager_calls(task: Task, target: Target) -> tuple[EagerCall, ...]:
+    """The reference's calls that move something, in order, each with its modelled time."""
     sizes: dict[str, int] = {spec.name: spec.nbytes for spec in task.inputs}
     shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in task.inputs}
     products = [node for node in task.graph.nodes if base(node) in _PRODUCTS]
-    total = 0.0
+    calls = []
     for node in task.graph.nodes:
         shapes[node.name] = node.shape
         if base(node) in VIEWS:
@@ -64,14 +78,15 @@ def eager_us(task: Task, target: Target) -> float | None:
             continue
         sizes[node.name] = _bytes(node)
         moved = sum(sizes.get(name, 0) for name in dict.fromkeys(node.refs())) + _bytes(node)
-        plain = base(node) in _POINTWISE and all(shapes.get(name, node.shape) == node.shape for name in node.refs())
+        plain = base(node) in POINTWISE and all(shapes.get(name, node.shape) == node.shape for name in node.refs())
         seconds = moved / (target.bandwidth * (CONSTANTS.stream_efficiency if plain else CONSTANTS.reduce_efficiency))
+        flops = 0.0
         if node in products:
             flops = _product_flops(node, shapes, task.work, len(products))
             dtype = "tf32" if node.dtype == "float32" and task.matmul_precision != "highest" else node.dtype
             seconds = max(seconds, flops / (target.peak(dtype) * CONSTANTS.library_matmul))
-        total += 1e6 * seconds + target.latency_us + target.launch_us
-    return total
+        calls.append(EagerCall(base(node), 1e6 * seconds + target.latency_us + target.launch_us, moved, flops))
+    return tuple(calls)
 
 
 def base(node: Node) -> str:

@@ -28,7 +28,7 @@ class RecordedLaunch:
         vectors: static count of global loads and stores by the bytes that one thread moves (keys are decimal text).
         dots: operand type, effective precision and shape of each matrix product in Triton's IR.
         build_ms: time of the compilation; 0 where an earlier launch had the same specialisation.
-        artifacts: text of the compiler's stages, where they were asked for.
+        artifacts: text of the compiler's stages, where they were asked for, and ``binary`` in hexadecimal digits.
     """
 
     key: str

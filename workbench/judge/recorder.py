@@ -227,7 +227,7 @@ class _Recorder:
             vectors={str(size): count for size, count in built.vectors.items()},
             dots=tuple(DotUse(dot.dtype, dot.effective, dot.shape) for dot in built.dots),
             build_ms=spent,
-            artifacts=dict(built.artifacts) if self.artifacts else {},
+            artifacts={**built.artifacts, "binary": built.binary.hex()} if self.artifacts else {},
         )
 
 
