@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,8 @@ class Local:
     Args:
         task: what to compute.
         device: ``auto``, ``cuda`` or ``cpu``.
-        judges: how many work side by side; on a GPU there should be one a card.
+        judges: how many work side by side. On one GPU they build and check at the same time and take turns in timing; what one has
+            measured of the baselines, the others take over. `beside` says how many make sense.
         seed: repeatable draws, for tests; marked in every evaluation.
         limits: seconds that stages may take, by their names in `judge.trial.Limits`; the judge's own for the others.
 
@@ -44,6 +46,8 @@ class Local:
         self._judges: list[JudgeProcess] = []
         self._running: dict[asyncio.Future[None], JudgeProcess] = {}
         self._closed = False
+        self._measured: Any = None
+        self._told: set[JudgeProcess] = set()
 
     async def prepare(self, probe: Mapping[str, Any] | None = None) -> Prepared:
         """Rebuilds the task in a judge and learns what it costs today.
@@ -57,14 +61,25 @@ class Local:
         try:
             request = {"do": "prepare", "probe": encode(probe) if probe is not None else None}
             try:
-                return decode(Prepared, await judge.ask(request))
+                prepared = decode(Prepared, await judge.ask(request))
             except JudgeLostError:
                 if judge.alive:
                     raise
                 judge = await self._restart(judge)
-                return decode(Prepared, await judge.ask(request))
+                prepared = decode(Prepared, await judge.ask(request))
+            if self._number > 1:
+                self._measured = await judge.ask({"do": "measured"})
+                self._told = {judge}
+            return prepared
         finally:
             idle.put_nowait(judge)
+
+    async def _ask(self, judge: JudgeProcess, request: Mapping[str, Any]) -> Any:
+        """Asks, after it has told a judge that does not know them yet what the baselines take."""
+        if self._measured is not None and judge not in self._told:
+            await judge.ask({"do": "adopt", "measured": self._measured})
+            self._told.add(judge)
+        return await judge.ask(request)
 
     async def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
         """The verdict on a candidate. Never raises for what the candidate does, nor for a judge that is lost."""
@@ -83,7 +98,7 @@ class Local:
         lost = ""
         try:
             for _ in range(2):
-                work = asyncio.create_task(judge.ask(request))
+                work = asyncio.create_task(self._ask(judge, request))
                 await asyncio.wait((work, cancelled), return_when=asyncio.FIRST_COMPLETED)
                 if cancelled.done():
                     return not_judged("cancelled")
@@ -149,3 +164,8 @@ class Local:
         if work.done() and not work.cancelled():
             work.exception()  # looked at, so that nobody warns about it
         idle.put_nowait(judge)
+
+
+def beside() -> int:
+    """How many judges make sense on one GPU of this machine: each keeps about three cores busy with building and checking."""
+    return max(1, min(6, (os.cpu_count() or 1) // 3))

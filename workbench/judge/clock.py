@@ -14,7 +14,8 @@ import contextlib
 import random
 import statistics as plain_statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from workbench.candidate import Baseline, Candidate, Verdict
 from workbench.capture.references import Reference
@@ -28,7 +29,7 @@ from workbench.judge.pool import Pool
 from workbench.judge.process import Worker, WorkerLost
 from workbench.judge.shared import layout
 from workbench.judge.trial import Limits, Stop, Trial
-from workbench.records import encode
+from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import Task
 
@@ -70,14 +71,14 @@ class Clock:
             self._baselines = (self._baseline("eager"), self._baseline("compile"))
         return self._baselines
 
-    def measured(self) -> dict[str, Sequence[Sequence[float]]]:
-        """The baselines' single times by block, in µs, for `adopt` in another judge of the same card."""
-        return dict(self._measured)
+    def measured(self) -> dict[str, Any]:
+        """The baselines and their single times by block, in µs, as plain data for `adopt` in another judge of the same card."""
+        return {"times": self._measured, "baselines": encode(self.baselines())}
 
-    def adopt(self, measured: Mapping[str, Sequence[Sequence[float]]], baselines: Sequence[Baseline]) -> None:
+    def adopt(self, measured: Mapping[str, Any]) -> None:
         """Takes over what another judge has measured of the baselines."""
-        self._measured = {name: [list(block) for block in blocks] for name, blocks in measured.items()}
-        self._baselines = tuple(baselines)
+        self._measured = {name: [list(block) for block in blocks] for name, blocks in measured["times"].items()}
+        self._baselines = tuple(decode(Baseline, baseline) for baseline in measured["baselines"])
 
     def time(self, trial: Trial, worker: Worker, errors: tuple[Error, ...] | None = None) -> None:
         """Fills in the trial's timing and speedup, or ends it.

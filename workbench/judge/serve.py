@@ -5,6 +5,7 @@ The first line is the task. Then each request has a number and gets one answer:
     {"task": …, "device": "auto", "seed": null}
     {"number": 1, "do": "prepare", "probe": …}          -> {"number": 1, "result": Prepared} or {"number": 1, "error": …, "kind": …}
     {"number": 2, "do": "evaluate", "candidate": …, …}  -> {"number": 2, "result": Evaluation}
+    {"number": 3, "do": "measured"}                     -> what the baselines take, for another judge of the same card to "adopt"
     {"do": "cancel"}                                    ends what runs now; its answer says so
 
 It ends at the end of stdin, and takes its workers along. Nothing but answers goes to the real stdout: what the reference prints goes to
@@ -56,11 +57,15 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
     while (request := requests.get()) is not None:
         try:
             if request["do"] == "prepare":
-                result: Prepared | Evaluation = judge.prepare(request.get("probe"))
+                result: Prepared | Evaluation | Mapping[str, Any] | None = judge.prepare(request.get("probe"))
             elif request["do"] == "evaluate":
                 result = judge.evaluate(
                     decode(Candidate, request["candidate"]), request["parameters"], id=request["id"], mode=request["mode"]
                 )  # fmt: skip
+            elif request["do"] == "measured":
+                result = judge.measured()
+            elif request["do"] == "adopt":
+                result = judge.adopt(request["measured"])
             else:
                 raise MisuseError(f"the judge can't {request['do']!r}")
             answer = {"result": encode(result)}
