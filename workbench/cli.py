@@ -96,9 +96,14 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--out", type=Path, metavar="DIR", help="write the table there after each op")
     experts.add_argument("--json", action="store_true")
 
-    judging = kinds.add_parser("judge", help="cheats that must not pass, and honest kernels that must")
+    judging = kinds.add_parser("judge", help="how fast and how steady the judge is; with --redteam, cheats and honest kernels")
     judging.set_defaults(command=_bench_judge)
-    judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus (what it does by default, too)")
+    judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus: cheats that must not pass, honest kernels that must")
+    judging.add_argument("--judges", type=int, metavar="N", help="side by side, for the verdicts a minute (default: a third of the cores)")
+    judging.add_argument("--candidates", type=int, default=15, metavar="N", help="of each kind (default %(default)s)")
+    judging.add_argument("--repeats", type=int, default=50, metavar="N", help="judgements of one kernel (default %(default)s)")
+    judging.add_argument("--extension", action="store_true", help="one that has nvcc build an extension, too, which takes a minute")
+    judging.add_argument("--kernelbench", type=Path, metavar="DIR", help="a checkout of KernelBench, whose evaluation is shown beside")
     judging.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     judging.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only cases or ops whose name begins so; may be repeated"
@@ -161,6 +166,12 @@ def _bench_experts(options: argparse.Namespace) -> int:
 
 
 def _bench_judge(options: argparse.Namespace) -> int:
+    if not (options.redteam or options.only or options.corpus or options.quick):
+        from workbench.bench.judge import main as measure
+
+        return measure(
+            options.device, options.judges, options.candidates, options.repeats, options.extension, options.kernelbench, options.json
+        )  # fmt: skip
     from workbench.bench.redteam import main as judge_corpus
 
     return judge_corpus(options.device, options.corpus, options.only, options.json, options.quick)
