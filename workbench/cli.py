@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
     judging = kinds.add_parser("judge", help="how fast and how steady the judge is; with --redteam, cheats and honest kernels")
     judging.set_defaults(command=_bench_judge)
-    judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus: cheats that must not pass, honest kernels that must")
+    judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus of cheats and honest kernels")
     judging.add_argument("--judges", type=int, metavar="N", help="side by side, for the verdicts a minute (default: a third of the cores)")
     judging.add_argument("--candidates", type=int, default=15, metavar="N", help="of each kind (default %(default)s)")
     judging.add_argument("--repeats", type=int, default=50, metavar="N", help="judgements of one kernel (default %(default)s)")
