@@ -89,6 +89,17 @@ def open_board(page: Any, sent: dict[str, Any], theme: str = "light", notebook: 
     return strange
 
 
+def deliver(page: Any, message: dict[str, Any]) -> None:
+    """A message as Python sends it."""
+    page.evaluate("(text) => window.deliver(JSON.parse(text))", json.dumps(message))
+
+
+def sent(page: Any, kind: str) -> list[dict[str, Any]]:
+    """The messages of one kind that the board has sent."""
+    found: list[dict[str, Any]] = page.evaluate("(kind) => window.sent.filter((message) => message.type === kind)", kind)
+    return found
+
+
 def main() -> None:
     """Pictures for people."""
     from playwright.sync_api import sync_playwright

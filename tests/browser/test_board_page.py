@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from harness import messages, open_board
+from harness import deliver, messages, open_board, sent
 from recorded_run import RecordedRun
 from sample_run import CELL, run_events
 
@@ -28,14 +28,6 @@ def shown(page, modelled):
     strange = open_board(page, modelled)
     yield page
     assert strange == [] and page.seen.errors == []
-
-
-def deliver(page, message):
-    page.evaluate("(text) => window.deliver(JSON.parse(text))", json.dumps(message))
-
-
-def sent(page, kind):
-    return page.evaluate("(kind) => window.sent.filter((message) => message.type === kind)", kind)
 
 
 def rows(page):
@@ -312,7 +304,7 @@ def test_the_witness_of_a_wrong_variant(shown, modelled):
 @pytest.mark.parametrize("count", [1, 3, 9])
 def test_no_panel_is_ever_empty(page, count):
     open_board(page, messages(RecordedRun(run_events(44)).play(count)))
-    for tab in ("Why", "Code", "Diff", "Edit", "Log"):
+    for tab in ("Why", "Code", "Diff", "Compiler", "Memory", "Trace", "Prompt", "Evidence", "Edit", "Log"):
         page.get_by_role("tab", name=tab).click()
         assert page.locator(".kw-tabpanel").inner_text().strip(), tab
     assert "rmsnorm for cuda:90" in page.locator(".kw-log").inner_text()  # the run's log needs no variant

@@ -58,6 +58,10 @@ export class Chart {
     draw();
   }
 
+  focus(): void {
+    this.svg.focus();
+  }
+
   private draw(): void {
     const { header, points } = this.store;
     const width = Math.max(260, this.svg.parentElement?.clientWidth ?? 0);

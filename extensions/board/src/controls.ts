@@ -12,7 +12,13 @@ import type { Store } from "./store";
 const SHOWN_FOR = 8000;
 const IDLE = "Known once the run has been read.";
 
-export function mountControls(parent: Element, store: Store, signal: AbortSignal): void {
+/** What keys can press as well as a pointer. */
+export interface Controls {
+  press(name: Verb): void;
+  write(): void;
+}
+
+export function mountControls(parent: Element, store: Store, help: HTMLElement, signal: AbortSignal): Controls {
   const answer = h("span", { class: "kw-answer", role: "status", "aria-live": "polite" });
   let fading: ReturnType<typeof setTimeout>;
   const report: Say = (text, level) => {
@@ -57,7 +63,7 @@ export function mountControls(parent: Element, store: Store, signal: AbortSignal
 
   parent.append(
     h("div", { class: "kw-verbs", role: "group", "aria-label": "Run" }, step, auto, pause, resume, stop, cancel),
-    h("div", { class: "kw-hints", role: "group", "aria-label": "Guide the search" }, input, hint, ban),
+    h("div", { class: "kw-hints", role: "group", "aria-label": "Guide the search" }, input, hint, ban, help),
     answer,
     said,
     why,
@@ -80,6 +86,17 @@ export function mountControls(parent: Element, store: Store, signal: AbortSignal
     say(why, gone);
     why.hidden = gone === "";
   });
+
+  const buttons: Partial<Record<Verb, HTMLButtonElement>> = { step, auto, pause, resume, stop, cancel };
+  return {
+    press(name) {
+      const element = buttons[name];
+      if (!element) return;
+      if (element.disabled) report(element.title, "info");
+      else element.click();
+    },
+    write: () => input.focus(),
+  };
 }
 
 function note(kind: string, text: string): HTMLElement {

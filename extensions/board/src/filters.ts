@@ -40,6 +40,11 @@ export class Filters {
     this.element.append(this.verdicts, this.islands, this.search, this.tree, this.status);
   }
 
+  /** Puts the keyboard into the search. */
+  focus(): void {
+    this.search.focus();
+  }
+
   /** `shown` rows pass the filters. */
   draw(shown: number): void {
     this.tree.setAttribute("aria-pressed", String(this.view.key === "tree"));

@@ -122,6 +122,11 @@ export function money(usd: number): string {
   return `$${usd > 0 && usd < 0.01 ? usd.toPrecision(2) : usd.toFixed(2)}`;
 }
 
+/** A multiple without idle zeros, such as `2×` and `1.25×`. */
+export function times(value: number): string {
+  return `${figure(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}×`;
+}
+
 /** Such as `1 launch` and `2 launches`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;

@@ -5,16 +5,20 @@ import { Accept, replaceable } from "./accept";
 import { button, enable, h, missing, put, say } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
+import { Inspections } from "./inspections";
 import { glyph } from "./marks";
 import { act } from "./requests";
 import { unheard } from "./states";
 import type { Store } from "./store";
 import { codeTab } from "./tabs/code";
+import { CompilerTab } from "./tabs/compiler";
 import { DiffTab } from "./tabs/diff";
 import { EditTab } from "./tabs/edit";
 import { evidenceTab } from "./tabs/evidence";
 import { logTab, runLog } from "./tabs/log";
+import { MemoryTab } from "./tabs/memory";
 import { promptTab } from "./tabs/prompt";
+import { TraceTab } from "./tabs/trace";
 import { whyTab } from "./tabs/why";
 import { VERDICTS, icon } from "./verdicts";
 
@@ -41,17 +45,22 @@ export class Inspector {
   constructor(
     parent: Element,
     private readonly store: Store,
+    widen: HTMLElement,
     signal: AbortSignal,
   ) {
     this.accept = new Accept(store, signal);
     const edit = new EditTab((text, level) => this.report(text, level));
     const diff = new DiffTab();
+    const inspections = new Inspections(store);
     const list = h("div", { class: "kw-tablist", role: "tablist", "aria-label": "About this variant" });
     this.panel = h("div", { class: "kw-tabpanel", role: "tabpanel", id: `${this.prefix}-panel`, tabindex: 0 });
     const all: [string, Tab][] = [
       ["Why", whyTab],
       ["Code", codeTab],
       ["Diff", diff.draw],
+      ["Compiler", new CompilerTab(inspections).draw],
+      ["Memory", new MemoryTab(inspections).draw],
+      ["Trace", new TraceTab(inspections).draw],
       ["Prompt", promptTab],
       ["Evidence", evidenceTab],
       ["Edit", edit.draw],
@@ -81,7 +90,7 @@ export class Inspector {
       if (event.key === "Enter") this.ban();
       if (event.key === "Escape") this.banLine.hidden = true;
     });
-    this.verbs = h("div", { class: "kw-inspector-verbs", role: "group", "aria-label": "This variant" }, ...Object.values(this.buttons), this.answer);
+    this.verbs = h("div", { class: "kw-inspector-verbs", role: "group", "aria-label": "This variant" }, ...Object.values(this.buttons), this.answer, h("span", { class: "kw-gap" }), widen);
     parent.append(this.head, this.verbs, this.banLine, this.accept.element, list, this.panel);
     signal.addEventListener("abort", () => this.life.abort());
     store.on("selected", signal, () => {
@@ -99,10 +108,23 @@ export class Inspector {
     this.tabs.get(this.current)?.button.focus();
   }
 
+  /** Opens the tab at a place, counted from 0, and puts the keyboard into it. */
+  open(place: number): void {
+    const name = [...this.tabs.keys()][place];
+    if (!name) return;
+    this.show(name);
+    this.focus();
+  }
+
   private show(name: string): void {
     this.current = name;
     this.drawn = "";
     this.render();
+    this.tabs.get(name)?.button.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  get names(): string[] {
+    return [...this.tabs.keys()];
   }
 
   private render(): void {

@@ -1,10 +1,12 @@
 /** The module that anywidget loads: one store and one set of panels per view. */
 
+import type { Verb } from "../../protocol";
 import { Chart } from "./chart";
 import { mountControls } from "./controls";
-import { h } from "./dom";
+import { button, h } from "./dom";
 import { mountHeader } from "./header";
 import { Inspector } from "./inspector";
+import { mountKeys } from "./keys";
 import { mountLive } from "./live";
 import type { Model } from "./model";
 import { Store } from "./store";
@@ -21,7 +23,7 @@ interface Props {
 function render({ model, el }: Props): () => void {
   const life = new AbortController();
   const store = new Store(model, life.signal);
-  const head = h("header", { class: "kw-head" });
+  const head = h("div", { class: "kw-head" });
   const controls = h("div", { class: "kw-controls" });
   const live = h("section", { class: "kw-live", "aria-label": "At work" });
   const chart = h("section", { class: "kw-panel kw-panel-chart", "aria-label": "Progress" });
@@ -39,12 +41,31 @@ function render({ model, el }: Props): () => void {
   const root = h("div", { class: "kw-root" }, h("style", {}, styles, tabStyles), board);
   keepKeys(root);
   el.replaceChildren(root);
+  const wide = button("Widen", "Gives the variant the whole width. Key: w", () => {
+    const on = board.classList.toggle("kw-wide");
+    wide.textContent = on ? "Narrow" : "Widen";
+    wide.setAttribute("aria-pressed", String(on));
+  }, { class: "kw-button kw-widen", "aria-pressed": "false" });
   mountHeader(head, store, life.signal);
-  mountControls(controls, store, life.signal);
   mountLive(live, store, life.signal);
-  new Chart(chart, store, life.signal);
-  const inspect = new Inspector(inspector, store, life.signal);
-  new Table(table, store, () => inspect.focus(), life.signal);
+  const marks = new Chart(chart, store, life.signal);
+  const inspect = new Inspector(inspector, store, wide, life.signal);
+  const rows = new Table(table, store, () => inspect.focus(), life.signal);
+  const press = (verb: Verb) => (): void => steer.press(verb);
+  const keys = mountKeys(root, [
+    { keys: ["s"], says: "Step: judge one more variant", act: press("step") },
+    { keys: ["a"], says: "Auto: run on", act: press("auto") },
+    { keys: ["p"], says: "Pause, or Resume", act: () => steer.press(store.header?.state === "running" ? "pause" : "resume") },
+    { keys: ["h"], says: "write a hint", act: () => steer.write() },
+    { keys: ["/"], says: "find a variant", act: () => rows.find() },
+    { keys: ["t"], says: "go to the table", act: () => rows.focus() },
+    { keys: ["g"], says: "go to the chart", act: () => marks.focus() },
+    { keys: ["j", "]"], says: "the next variant", act: () => rows.step(1) },
+    { keys: ["k", "["], says: "the variant before", act: () => rows.step(-1) },
+    { keys: ["w"], says: "give the variant the whole width, and back", act: () => wide.click() },
+    ...inspect.names.map((name, place) => ({ keys: [String((place + 1) % 10)], says: `tab ${name}`, act: () => inspect.open(place) })),
+  ]);
+  const steer = mountControls(controls, store, keys.help, life.signal);
   store.on("run", life.signal, () => board.classList.toggle("kw-nothing", store.rows.size === 0));
   return () => life.abort();
 }

@@ -29,6 +29,7 @@ export class Table {
   private readonly filters: Filters;
   private readonly heads = new Map<Key, HTMLElement>();
   private readonly grid: HTMLElement;
+  private readonly sorts: HTMLButtonElement[];
   private readonly body = h("div", { class: "kw-tbody", role: "rowgroup" });
   private readonly empty = h("p", { class: "kw-empty" });
   private readonly slots: Slot[] = [];
@@ -53,12 +54,15 @@ export class Table {
     });
     const head = h("div", { class: "kw-tr kw-thead", role: "row", "aria-rowindex": 1 });
     for (const column of COLUMNS) {
-      const sort = h("button", { type: "button", class: "kw-sort", title: column.title, tabindex: 0 }, column.label);
+      const sort = h("button", { type: "button", class: "kw-sort", title: column.title, tabindex: -1 }, column.label);
       sort.addEventListener("click", () => this.sort(column.key));
       const cell = h("div", { class: `kw-th kw-col-${column.name}`, role: "columnheader" }, sort);
       this.heads.set(column.key, cell);
       head.append(cell);
     }
+    this.sorts = [...head.querySelectorAll<HTMLButtonElement>("button")];
+    this.sorts[0]!.tabIndex = 0;
+    head.addEventListener("keydown", (event) => this.walkHeads(event));
     this.grid = h(
       "div",
       { class: "kw-table", role: "grid", tabindex: 0, "aria-label": "Variants", "aria-colcount": COLUMNS.length },
@@ -77,6 +81,35 @@ export class Table {
       this.draw();
     });
     this.draw();
+  }
+
+  /** Puts the keyboard into the rows, or into the search above them. */
+  focus(): void {
+    this.grid.focus();
+  }
+
+  find(): void {
+    this.filters.focus();
+  }
+
+  /** Selects the variant before or after, as the table stands. */
+  step(by: number): void {
+    const at = this.index.get(this.store.selected) ?? -1;
+    const line = this.lines[Math.min(this.lines.length - 1, Math.max(0, at + by))];
+    if (line) this.store.choose(line.row.id);
+  }
+
+  /** One of the heads is in the tab order; the arrow keys walk through the others in sight. */
+  private walkHeads(event: KeyboardEvent): void {
+    const seen = this.sorts.filter((sort) => sort.offsetParent !== null);
+    const at = seen.indexOf(document.activeElement as HTMLButtonElement);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: seen.length - 1 }[event.key];
+    const next = to === undefined || at < 0 ? undefined : seen[(to + seen.length) % seen.length];
+    if (!next) return;
+    for (const sort of this.sorts) sort.tabIndex = sort === next ? 0 : -1;
+    next.focus();
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   private sort(key: Key): void {

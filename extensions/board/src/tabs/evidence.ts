@@ -140,7 +140,7 @@ function spreads(rows: [string, Timing][], floor: number | null): HTMLElement {
       s("line", { class: "kw-spread-median", x1: x(timing.median_us), x2: x(timing.median_us), y1: y - 7, y2: y + 7 }),
     ];
   });
-  return h("div", { class: "kw-scroll-x" }, s(
+  return h("div", {}, s(
     "svg",
     { class: "kw-spreads", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Spread of the times; the table below has the figures" },
     floor !== null && floor < most && s("line", { class: "kw-line kw-line-floor", x1: x(floor), x2: x(floor), y1: 2, y2: height - 16 }),

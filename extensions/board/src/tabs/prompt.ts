@@ -7,7 +7,7 @@ import * as format from "../format";
 import type { Tab } from "../inspector";
 import type { Store } from "../store";
 import { VERDICTS } from "../verdicts";
-import { facts } from "./parts";
+import { facts, grid } from "./parts";
 
 export const promptTab: Tab = (panel, detail, store, signal) => {
   const { id } = detail.candidate;
@@ -92,12 +92,9 @@ function chosen({ choices }: Prompt): HTMLElement[] {
   if (!choices) return [];
   return [
     h("h4", { class: "kw-h" }, `What the expert ${choices.expert} chose`),
-    h("div", { class: "kw-scroll-x" }, h("table", { class: "kw-grid-table" },
-      h("thead", {}, h("tr", {}, ...["choice", "chosen", "among", "what it does"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, ...choices.rows.map((row) =>
-        h("tr", {}, h("th", { scope: "row" }, row.name), h("td", { class: "kw-mono" }, h("b", {}, plain(row.chosen))), h("td", { class: "kw-mono" }, row.values.map(plain).join(", ") || "–"), h("td", {}, row.why)),
-      )),
-    )),
+    grid(["choice", "chosen", "among", "what it does"].map((label) => ({ label })), choices.rows.map((row) =>
+      h("tr", {}, h("th", { scope: "row" }, row.name), h("td", { class: "kw-mono" }, h("b", {}, plain(row.chosen))), h("td", { class: "kw-mono" }, row.values.map(plain).join(", ") || "–"), h("td", {}, row.why)),
+    ), "Structural choices"),
   ];
 }
 

@@ -18,7 +18,7 @@ export interface Mark {
 
 const WIDTH = 520;
 const HEIGHT = 276;
-const LEFT = 58;
+const LEFT = 76;
 const RIGHT = 14;
 const TOP = 12;
 const BOTTOM = 36;
@@ -81,11 +81,18 @@ export function roofline(marks: Mark[], roof: Roof | null, target: string): HTML
         s("text", { class: `kw-roof-label kw-roof-label-${point.kind}`, x: before ? px - 10 : px + 10, y: places[index], "text-anchor": before ? "end" : "start", "dominant-baseline": "middle" }, `${point.name} ${format.time(point.us)}`),
       ];
     }),
-    s("text", { class: "kw-tick kw-roof-name", x: x(x0) + 8, y: TOP + 8 }, `memory ${format.rate(roof.bandwidth, "B")}`),
+    s("text", { class: "kw-tick kw-roof-name", transform: along(x, y, roof.bandwidth, Math.max(x0 * 1.12, (y0 * 1.12) / roof.bandwidth)), dy: 15 }, `memory ${format.rate(roof.bandwidth, "B")}`),
     s("text", { class: "kw-tick", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 5, "text-anchor": "middle" }, "operations per byte from device memory"),
   );
   const guessed = points.some((point) => point.bytes === null && point.kind !== "floor");
   return h("figure", { class: "kw-figure-box" }, picture, h("figcaption", { class: "kw-dim" }, words(points, roof, target), guessed && " Where the bytes moved are not known, a mark stands at the least possible."));
+}
+
+/** Places a text along the slope of a bandwidth, from `from` operations a byte on. */
+function along(x: (value: number) => number, y: (value: number) => number, bandwidth: number, from: number): string {
+  const [px, py] = [x(from), y(from * bandwidth)];
+  const angle = (Math.atan2(y(from * 2 * bandwidth) - py, x(from * 2) - px) * 180) / Math.PI;
+  return `translate(${px} ${py}) rotate(${angle})`;
 }
 
 const SHAPE: Record<Mark["kind"], (x: number, y: number) => string> = {

@@ -5,6 +5,7 @@ import { h } from "../dom";
 import * as format from "../format";
 import { WORDS } from "../glossary";
 import { VERDICTS, icon } from "../verdicts";
+import { grid, heading } from "./parts";
 
 interface Field {
   label: string;
@@ -34,52 +35,32 @@ const FIELDS: Field[] = [
 export function resources(evaluation: Evaluation): HTMLElement[] {
   if (!evaluation.resources.length) return [];
   const kernels = evaluation.resources;
-  return [
-    h("h4", { class: "kw-h" }, kernels.length === 1 ? "What the kernel takes" : `What its ${kernels.length} kernels take`),
-    h(
-      "div",
-      { class: "kw-scroll-x" },
-      h(
-        "table",
-        { class: "kw-grid-table" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "kernel"), ...FIELDS.map((field) => h("th", { scope: "col", title: field.title }, field.label)))),
-        h("tbody", {}, ...kernels.map((kernel) =>
-          h("tr", {},
-            h("th", { scope: "row", class: "kw-mono" }, kernel.launches > 1 ? `${kernel.kernel} ×${kernel.launches}` : kernel.kernel),
-            ...FIELDS.map((field) => {
-              const poor = field.poor?.(kernel) ?? false;
-              return h("td", { class: poor ? "kw-poor" : "", title: poor ? `Worth a look. ${field.title}` : field.title }, field.text(kernel), poor && " !");
-            }),
-          ),
-        )),
-      ),
+  const title = kernels.length === 1 ? "What the kernel takes" : `What its ${kernels.length} kernels take`;
+  const rows = kernels.map((kernel) =>
+    h("tr", {},
+      h("th", { scope: "row", class: "kw-mono" }, kernel.launches > 1 ? `${kernel.kernel} ×${kernel.launches}` : kernel.kernel),
+      ...FIELDS.map((field) => {
+        const poor = field.poor?.(kernel) ?? false;
+        return h("td", { class: poor ? "kw-poor" : "", title: poor ? `Worth a look. ${field.title}` : field.title }, field.text(kernel), poor && " !");
+      }),
     ),
-  ];
+  );
+  return [heading(title), grid([{ label: "kernel" }, ...FIELDS], rows, title)];
 }
 
 export function evaluations(detail: Detail, shown: string): HTMLElement[] {
   const all = detail.evaluations;
-  return [
-    h("h4", { class: "kw-h" }, all.length === 1 ? "Judged once" : `Judged ${all.length} times`),
-    h(
-      "div",
-      { class: "kw-scroll-x" },
-      h(
-        "table",
-        { class: "kw-grid-table" },
-        h("thead", {}, h("tr", {}, ...["evaluation", "parameters", "verdict", "time", "mode", "reason"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, ...all.map((evaluation) => {
-          const look = VERDICTS[evaluation.verdict];
-          return h("tr", { class: evaluation.id === shown ? "kw-shown" : "" },
-            h("th", { scope: "row" }, evaluation.id, evaluation.id === shown && all.length > 1 && h("span", { class: "kw-badge" }, "shown")),
-            h("td", { class: "kw-mono" }, format.parameters(evaluation.parameters) || "–"),
-            h("td", {}, h("span", { class: `kw-verdict kw-${look.tone}` }, icon(evaluation.verdict), h("span", {}, look.word))),
-            h("td", { class: `kw-num${evaluation.timing?.modelled ? " kw-num-modelled" : ""}` }, format.time(evaluation.timing?.median_us)),
-            h("td", {}, evaluation.mode),
-            h("td", {}, evaluation.reason || "–"),
-          );
-        })),
-      ),
-    ),
-  ];
+  const title = all.length === 1 ? "Judged once" : `Judged ${all.length} times`;
+  const rows = all.map((evaluation) => {
+    const look = VERDICTS[evaluation.verdict];
+    return h("tr", { class: evaluation.id === shown ? "kw-shown" : "" },
+      h("th", { scope: "row" }, evaluation.id, evaluation.id === shown && all.length > 1 && h("span", { class: "kw-badge" }, "shown")),
+      h("td", { class: "kw-mono" }, format.parameters(evaluation.parameters) || "–"),
+      h("td", {}, h("span", { class: `kw-verdict kw-${look.tone}` }, icon(evaluation.verdict), h("span", {}, look.word))),
+      h("td", { class: `kw-num${evaluation.timing?.modelled ? " kw-num-modelled" : ""}` }, format.time(evaluation.timing?.median_us)),
+      h("td", {}, evaluation.mode),
+      h("td", {}, evaluation.reason || "–"),
+    );
+  });
+  return [heading(title), grid(["evaluation", "parameters", "verdict", "time", "mode", "reason"].map((label) => ({ label })), rows, title)];
 }

@@ -1,0 +1,95 @@
+/** Where the time goes: the variant's timeline beside the reference's, their kernels, and the profiler's counters where there are any. */
+
+import type { TimeKind, Timeline, TraceReport } from "../../../protocol";
+import { button, h, missing, put, say } from "../dom";
+import * as format from "../format";
+import { WORDS } from "../glossary";
+import type { Tab } from "../inspector";
+import type { Inspections } from "../inspections";
+import { TimelineView, Window } from "../timeline";
+import { evaluationOf, facts, grid, heading, pickEvaluation } from "./parts";
+
+const KINDS: Record<TimeKind, { word: string; about: string }> = {
+  measured: { word: "measured", about: WORDS.measured },
+  modelled: { word: "modelled", about: WORDS.modelled },
+  host: { word: "this machine's own time", about: "How long the PyTorch ops take on this machine's processor. It can be compared with nothing else here." },
+};
+
+export class TraceTab {
+  constructor(private readonly inspections: Inspections) {}
+
+  readonly draw: Tab = (panel, detail, _store, signal) => {
+    const start = evaluationOf(detail);
+    if (!start) {
+      panel.append(missing(`${detail.row.id} has not been judged yet. Its timeline can be looked at as soon as it has been.`));
+      return;
+    }
+    let life = new AbortController();
+    signal.addEventListener("abort", () => life.abort());
+    const again = (evaluation: string): void => {
+      life.abort();
+      life = new AbortController();
+      const now = life.signal;
+      const place = h("div", { class: "kw-inspected" });
+      const pick = pickEvaluation(detail, evaluation, again);
+      put(panel, pick && h("div", { class: "kw-bar-line" }, pick), place);
+      this.inspections.show(place, evaluation, "trace", {}, now, (report, request) => this.report(place, report, request, detail.candidate.id, now));
+    };
+    again(start.id);
+  };
+
+  private report(place: HTMLElement, report: TraceReport, request: string, name: string, signal: AbortSignal): void {
+    const drawn = report.timelines.filter((timeline) => timeline.slices.length);
+    // Times of one kind share one scale, so that what is shorter looks shorter; other kinds must not be compared.
+    const windows = new Map<TimeKind, Window>();
+    for (const timeline of drawn) {
+      const longest = Math.max(...drawn.filter((one) => one.kind === timeline.kind).map((one) => one.total_us));
+      if (!windows.has(timeline.kind)) windows.set(timeline.kind, new Window(longest * 1.02));
+    }
+    const status = h("span", { class: "kw-dim", role: "status" });
+    const save = report.file ? button("Save Chrome trace", "The full trace, for chrome://tracing, Perfetto or speedscope.", () => {
+      say(status, "Fetching it…");
+      this.inspections.save(request, (text) => say(status, text));
+    }) : null;
+    const first = drawn[0] && windows.get(drawn[0].kind);
+    const apart = windows.size > 1 && h("p", { class: "kw-dim" }, "The two are times of different kinds, each on a scale of its own: their lengths can't be compared.");
+    put(
+      place,
+      h("div", { class: "kw-bar-line" }, first ? TimelineView.buttons(first) : null, save, status),
+      ...report.notes.map((note) => h("p", { class: "kw-dim" }, note)),
+      apart,
+      ...report.timelines.flatMap((timeline) => {
+        const window = windows.get(timeline.kind);
+        const kind = KINDS[timeline.kind];
+        return [
+          heading(timeline.name === "variant" ? name : "the reference", h("span", { class: timeline.kind === "measured" ? "kw-dim" : "kw-modelled", title: kind.about }, kind.word), timeline.slices.length > 0 && h("span", { class: "kw-dim" }, format.time(timeline.total_us))),
+          ...(timeline.note ? [h("p", { class: "kw-dim" }, timeline.note)] : []),
+          ...(window && timeline.slices.length ? [new TimelineView(timeline, window, signal).element] : timeline.note ? [] : [missing("Nothing was recorded of it. Look again.")]),
+          ...kernels(timeline),
+        ];
+      }),
+      ...metrics(report),
+    );
+  }
+}
+
+function kernels(timeline: Timeline): HTMLElement[] {
+  if (!timeline.kernels.length) return [];
+  const rows = timeline.kernels.map((kernel) => h("tr", {},
+    h("th", { scope: "row", class: "kw-mono kw-access", title: kernel.name }, kernel.name, kernel.own && h("span", { class: "kw-badge" }, "own")),
+    h("td", { class: "kw-num" }, format.count(kernel.calls)),
+    h("td", { class: `kw-num${timeline.kind === "modelled" ? " kw-num-modelled" : ""}` }, format.time(kernel.total_us)),
+    h("td", {}, h("span", { class: "kw-share" }, h("span", { class: "kw-bar" }, h("span", { class: "kw-bar-fill", style: `width:${Math.min(1, kernel.share) * 100}%` })), h("span", { class: "kw-num" }, format.percent(kernel.share)))),
+    h("td", { class: "kw-num" }, kernel.bytes === null ? "–" : format.bytes(kernel.bytes)),
+  ));
+  return [grid([{ label: timeline.kind === "host" ? "op" : "kernel" }, { label: "calls" }, { label: "time" }, { label: "share" }, { label: "bytes" }], rows, `Kernels of the ${timeline.name}`)];
+}
+
+function metrics(report: TraceReport): HTMLElement[] {
+  if (!report.metrics.length) return report.metrics_note ? [heading("Hardware counters"), h("p", { class: "kw-dim" }, report.metrics_note)] : [];
+  return [
+    heading("Hardware counters"),
+    facts(report.metrics.map((one) => [`${one.kernel}: ${one.name}`, `${format.figure(one.value)} ${one.unit}`, one.meaning])),
+    ...(report.metrics_note ? [h("p", { class: "kw-dim" }, report.metrics_note)] : []),
+  ];
+}
