@@ -17,6 +17,7 @@ from workbench.board.contract import Run, Send
 from workbench.board.words import log_line
 from workbench.candidate import Evaluation
 from workbench.events import Stamped
+from workbench.evolution.calm import calm
 
 INTERVAL = 0.1
 """Seconds between two deltas at least."""
@@ -46,15 +47,16 @@ class Feed:
         self._end = run.subscribe(self._hear)
         last = run.header()["seq"]
         self._cursor = last
-        begun = history.started(run)
+        with calm():
+            begun, self._prepared, judged = history.past(run)
         self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
         self._roof = rows.roof(run.task)
-        self._prepared = history.prepared(run)
         self._points: list[dict[str, Any]] = []
         self._seen: set[str] = set()
-        for evaluation in history.evaluations(run):
-            self._point(evaluation)
-        lines = (log_line(stamped) for stamped in run.events(max(0, last - LOG_LINES)))
+        with calm():
+            for evaluation in judged:
+                self._point(evaluation)
+            lines = [log_line(stamped) for stamped in run.events(max(0, last - LOG_LINES))]
         self._log = deque((line for line in lines if line is not None), maxlen=LOG_LINES)
         self._thread = threading.Thread(target=self._follow, name=f"board of {run.id}", daemon=True)
         self._thread.start()
@@ -66,7 +68,7 @@ class Feed:
 
     def snapshot(self) -> None:
         """Sends everything that a browser needs to begin. No delta comes between its making and its sending."""
-        with self._lock:
+        with self._lock, calm():
             self._send({
                 "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
                 "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,

@@ -1,25 +1,31 @@
-"""What the board reads of a run's stored events when it opens: few types of them, however long the run was."""
+"""What the board needs of a run's past when it opens: from the run's own memory where it has one, else from the store."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from workbench.board.contract import Run
 from workbench.candidate import Evaluation
 from workbench.events import Evaluated, Prepared, RunStarted
 
-
-def started(run: Run) -> RunStarted | None:
-    """How the run began: with the notebook cell's text."""
-    found = run.store.events(run.id, types=(RunStarted.__name__,))
-    return next((stamped.event for stamped in found if isinstance(stamped.event, RunStarted)), None)
+Past = tuple[RunStarted | None, Prepared | None, Sequence[Evaluation]]
 
 
-def prepared(run: Run) -> Prepared | None:
-    """What the judge said last when it was ready; None before."""
-    found = run.store.events(run.id, types=(Prepared.__name__,))
-    return next((stamped.event for stamped in reversed(found) if isinstance(stamped.event, Prepared)), None)
-
-
-def evaluations(run: Run) -> list[Evaluation]:
-    """Every evaluation, in the order in which the judge spoke."""
-    found = run.store.events(run.id, types=(Evaluated.__name__,))
-    return [stamped.event.evaluation for stamped in found if isinstance(stamped.event, Evaluated)]
+def past(run: Run) -> Past:
+    """How it began, what the judge said last when it was ready, and every evaluation in the order in which the judge spoke."""
+    told = getattr(run, "told", None)
+    if told is not None:  # ten thousand evaluations are not read from the store a second time
+        known: Past = told()
+        return known
+    begun: RunStarted | None = None
+    ready: Prepared | None = None
+    judged = []
+    for stamped in run.store.events(run.id, types=(RunStarted.__name__, Prepared.__name__, Evaluated.__name__)):
+        match stamped.event:
+            case RunStarted() as event:
+                begun = event
+            case Prepared() as event:
+                ready = event
+            case Evaluated(evaluation=evaluation):
+                judged.append(evaluation)
+    return begun, ready, judged

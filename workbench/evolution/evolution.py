@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.brief import Brief, Parent
-from workbench.candidate import Backend, Candidate
+from workbench.candidate import Backend, Candidate, Evaluation
 from workbench.errors import MisuseError, NoSuchCandidateError, WorkbenchError
-from workbench.events import Asked, Ended, Event, Stamped, Submitted
+from workbench.events import Asked, Ended, Event, Prepared, RunStarted, Stamped, Submitted
 from workbench.evolution.inspecting import Inspecting
 from workbench.evolution.loop import evolve
 from workbench.evolution.proposing import AnyProposer
@@ -253,6 +253,12 @@ class Evolution:
         with self._recorder.lock:
             detail = self._recorder.view.candidate(name)
         return replace(detail, brief=self._brief(detail.candidate.brief))
+
+    def told(self) -> tuple[RunStarted | None, Prepared | None, tuple[Evaluation, ...]]:
+        """How the run began, what the judge said when it was ready, and every evaluation in the order in which it spoke."""
+        with self._recorder.lock:
+            view = self._recorder.view
+            return view.started, view.prepared, tuple(view.judged)
 
     def names(self) -> tuple[str, ...]:
         """Ids of all candidates."""

@@ -17,6 +17,7 @@ from workbench.errors import StoreError
 from workbench.events import Acted, Event, Noted, RunStarted
 from workbench.evolution import registry
 from workbench.evolution.calls import calls_models
+from workbench.evolution.calm import calm
 from workbench.evolution.choosing import check_budget
 from workbench.evolution.control import Control
 from workbench.evolution.evolution import Evolution
@@ -139,8 +140,9 @@ def open_run(
 def load_view(store: AnyStore, run: str) -> View:
     """The read models of a stored run."""
     view = View()
-    for stamped in store.events(run):
-        view.fold(stamped)
+    with calm():
+        for stamped in store.events(run):
+            view.fold(stamped)
     return view
 
 

@@ -72,6 +72,7 @@ class View:
     Attributes:
         seq: the number of the last event that it has seen.
         state, reason: of the run.
+        judged: every evaluation, in the order in which the judge spoke.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,7 @@ class View:
         self.best: BestChanged | None = None
         self.ended: Ended | None = None
         self.asked_at: dict[str, int] = {}
+        self.judged: list[Evaluation] = []
         self._aims: dict[str, str] = {}
         self._entries: dict[str, _Entry] = {}
         self._kinds: dict[str, str] = {}
@@ -229,6 +231,7 @@ class View:
         entry = self._entries[evaluation.candidate]
         entry.seq = seq
         entry.evaluations.append(evaluation)
+        self.judged.append(evaluation)
         if diagnosis is not None:
             entry.diagnoses[evaluation.id] = diagnosis
         new, old = evaluation.time_us, entry.evaluation.time_us if entry.evaluation else None

@@ -37,9 +37,9 @@ def test_deltas_add_up_to_what_the_run_shows(recorded):
     feed.close()
     assert browser.gaps == 0
     assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
-    judged = history.evaluations(recorded)
+    judged = history.past(recorded)[2]
     assert [(point["evaluation"], point["verdict"]) for point in browser.points.values()] == [(one.id, one.verdict.value) for one in judged]
-    assert browser.header == rows.header(recorded, history.prepared(recorded))
+    assert browser.header == rows.header(recorded, history.past(recorded)[1])
     assert [line["seq"] for line in browser.lines] == sorted({line["seq"] for line in browser.lines})
 
 
@@ -94,16 +94,16 @@ def test_closing_ends_the_thread(recorded):
 
 def test_a_run_that_is_only_modelled_says_so_everywhere(recorded):
     recorded.play()
-    head = rows.header(recorded, history.prepared(recorded))
+    head = rows.header(recorded, history.past(recorded)[1])
     assert head["modelled"] and head["best"]["modelled"] and head["best"]["speedup"] is None
     assert all(row["speedup"] is None for row in rows.rows(recorded))
-    points = [rows.point(1, evaluation) for evaluation in history.evaluations(recorded)]
+    points = [rows.point(1, evaluation) for evaluation in history.past(recorded)[2]]
     assert all(point["modelled"] for point in points if point["time_us"] is not None)
 
 
 def test_a_degenerate_op_is_told_first(recorded):
     recorded.play()
-    ready = replace(history.prepared(recorded), degenerate="zeros", notes=("the reference is not deterministic",))
+    ready = replace(history.past(recorded)[1], degenerate="zeros", notes=("the reference is not deterministic",))
     notes = rows.header(recorded, ready)["notes"]
     assert "degenerate: zeros passes" in notes[0] and notes[1] == "the reference is not deterministic"
 
