@@ -1,0 +1,270 @@
+"""How fast the board is: a stored run of ten thousand variants in JupyterLab and a headless Chromium.
+
+What is measured is what a person waits for. *Open*: from running the cell that shows the board until its rows are painted, with the
+module loaded for the first time, and again. *Scroll*: frames while the table is scrolled through. *Event*: from the moment before an
+event is given to the run, which commits it, until its row is painted. *Memory*: of the page with the board, and how much of it the
+board added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.jupyter import Lab, cell_text, chromium, jupyterlab, quiet_page, run_cell
+from workbench.bench.sample_run import run_events
+from workbench.records import encode
+
+VARIANTS = 10_000
+EVENTS = 40
+"""How many events are timed on their way to the screen."""
+
+FRAMES = 240
+ROW = 27
+"""Height of a row in px; four of them a frame are scrolled."""
+
+TARGETS: Mapping[str, tuple[str, float]] = {
+    "open_s": ("<", 1.0), "frames_per_s": (">", 50.0), "event_ms": ("<", 200.0), "page_mb": ("<", 300.0), "module_kb": ("<", 700.0),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was found. Times are wall times of this machine, with whatever else ran on it: `load` is its load average.
+
+    Attributes:
+        read_s: `workbench.open` of the stored run, before any board.
+        open_first_s, open_s: until the rows are painted; the first time the browser also loads the module. `open_s` is the median of
+            three.
+        frames_per_s, frame_p95_ms: of the scripted scroll.
+        event_ms, event_p95_ms: from the event to its row.
+        heap_mb: JavaScript objects of the page; `board_heap_mb`: those that came with the board. `page_mb`: resident memory of the
+            page's process, JupyterLab included; None where the system does not say.
+        rendering: who draws.
+    """
+
+    variants: int
+    read_s: float
+    open_first_s: float
+    open_s: float
+    frames_per_s: float
+    frame_p95_ms: float
+    event_ms: float
+    event_p95_ms: float
+    heap_mb: float
+    board_heap_mb: float
+    page_mb: float | None
+    module_kb: float
+    rendering: str
+    load: float
+
+    def missed(self) -> tuple[str, ...]:
+        """The targets that were not met, in words."""
+        out = []
+        for name, (sign, limit) in TARGETS.items():
+            value = getattr(self, name)
+            if value is not None and not (value < limit if sign == "<" else value > limit):
+                out.append(f"{name} is {value:.3g}, wanted {sign} {limit:g}")
+        return tuple(out)
+
+    def text(self) -> str:
+        """A table for people."""
+        page = "not known here" if self.page_mb is None else f"{self.page_mb:.0f} MB"
+        rows = [
+            ("read the stored run", f"{self.read_s:.2f} s", ""),
+            ("open the board, first time", f"{self.open_first_s:.2f} s", ""),
+            ("open the board", f"{self.open_s:.2f} s", "< 1 s"),
+            ("scroll", f"{self.frames_per_s:.0f} frames/s, p95 {self.frame_p95_ms:.1f} ms ({self.rendering})", "> 50 frames/s"),
+            ("event to row", f"median {self.event_ms:.0f} ms, p95 {self.event_p95_ms:.0f} ms", "< 200 ms"),
+            ("page", f"{page}, of it objects {self.heap_mb:.0f} MB, the board's {self.board_heap_mb:.0f} MB", "< 300 MB"),
+            ("module", f"{self.module_kb:.0f} kB", "< 700 kB"),
+        ]
+        lines = [f"The board with {self.variants:,} variants (load average {self.load:.1f}):"]
+        lines += [f"  {name:<28}{value:<58}{target}" for name, value, target in rows]
+        lines += [f"Target missed: {one}" for one in self.missed()]
+        return "\n".join(lines)
+
+
+def run(variants: int = VARIANTS) -> Figures:
+    """Measures the board.
+
+    Raises:
+        MisuseError: JupyterLab, playwright or Chromium is missing; one line with the mend.
+    """
+    with tempfile.TemporaryDirectory(prefix="workbench-bench-", ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        with jupyterlab(folder) as lab, chromium() as browser:
+            name = _write(lab.root / ".workbench", variants)
+            return _measure(lab, browser, name, variants)
+
+
+def _write(place: Path, variants: int) -> str:
+    """The run, in a store. Briefs name no parents here: they are not shown, and would be most of the database."""
+    from workbench.events import Asked
+    from workbench.store import Store
+
+    store = Store(place)
+    made = run_events(variants, ended=True)
+    bodies = [
+        replace(one.event, brief=replace(one.event.brief, parents=(), cards=())) if isinstance(one.event, Asked) else one.event
+        for one in made
+    ]
+    store.extend(made[0].run, bodies)
+    store.close()
+    return made[0].run
+
+
+def _measure(lab: Lab, browser: Any, name: str, variants: int) -> Figures:
+    page = quiet_page(browser)
+    page.set_default_timeout(120_000)
+    lab.open(page, "bench.ipynb", [READ.format(name=name), "board = Board(run)\nboard", EVENT.format(count=EVENTS)])
+    run_cell(page, 0)
+    read_s = float(cell_text(page, 0))
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+    before = _heap(devtools)
+    opened = [_open(page, variants) for _ in range(4)]
+    _pause(page, 500)
+    frames = page.evaluate(SCROLL, [FRAMES, 4 * ROW])
+    frames = frames[5:]
+    heap = _heap(devtools)
+    resident = _resident(browser)
+    page.evaluate(WATCH, [f"L{number}" for number in range(EVENTS)])
+    run_cell(page, 2)
+    given = json.loads(cell_text(page, 2))
+    page.wait_for_function("(count) => Object.keys(window.painted).length === count", arg=EVENTS, timeout=30_000)
+    painted = page.evaluate("window.painted")
+    waits = sorted(painted[event] - given[event] for event in given)
+    module = Path(__file__).parents[1] / "board" / "static" / "board.js"
+    return Figures(
+        variants=variants, read_s=read_s, open_first_s=opened[0], open_s=statistics.median(opened[1:]),
+        frames_per_s=1000 / statistics.fmean(frames), frame_p95_ms=_p95(frames), event_ms=statistics.median(waits),
+        event_p95_ms=_p95(waits), heap_mb=heap, board_heap_mb=heap - before, page_mb=resident,
+        module_kb=module.stat().st_size / 1000, rendering="drawn in software", load=os.getloadavg()[0],
+    )  # fmt: skip
+
+
+def _open(page: Any, variants: int) -> float:
+    """Seconds from running the cell until rows are painted. What an earlier run of the cell showed is taken away first."""
+    page.evaluate("document.querySelectorAll('.kw-board').forEach((board) => board.remove())")
+    page.evaluate(
+        """(rows) => { window.shown = 0; window.began = performance.now(); const look = () => {
+            const table = document.querySelector('.kw-table');
+            if (table && Number(table.getAttribute('aria-rowcount')) > rows && document.querySelectorAll('.kw-tbody .kw-tr').length > 8)
+                requestAnimationFrame(() => setTimeout(() => { window.shown = performance.now() - window.began; }));
+            else requestAnimationFrame(look); }; look(); }""",
+        variants,
+    )
+    run_cell(page, 1, wait=False)
+    page.wait_for_function("window.shown > 0")
+    _pause(page, 300)
+    return float(page.evaluate("window.shown")) / 1000
+
+
+def _pause(page: Any, ms: float) -> None:
+    page.wait_for_timeout(ms)
+
+
+def _heap(devtools: Any) -> float:
+    """MB of JavaScript objects that are in use, after a collection."""
+    devtools.send("HeapProfiler.collectGarbage")
+    metrics = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["JSHeapUsedSize"]) / 1e6
+
+
+def _resident(browser: Any) -> float | None:
+    """MB of resident memory of the largest page process; None where the system does not tell."""
+    try:
+        session = browser.new_browser_cdp_session()
+        processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    except Exception:  # a browser without this command is still measured otherwise
+        return None
+    sizes = []
+    for process in processes:
+        if process["type"] == "renderer":
+            with contextlib.suppress(OSError, ValueError):
+                pages = int(Path(f"/proc/{process['id']}/statm").read_text().split()[1])
+                sizes.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+    return max(sizes, default=None)
+
+
+def _p95(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+
+
+READ = """import time
+import workbench
+from workbench.board import Board
+began = time.perf_counter()
+run = workbench.open("{name}")
+print(time.perf_counter() - began)
+"""
+
+EVENT = """import json
+from dataclasses import replace
+from workbench.brief import Proposal
+from workbench.events import Evaluated, Proposed
+best = run.best
+given = {{}}
+for number in range({count}):
+    name = f"L{{number}}"
+    made = replace(best.candidate, id=name, parents=())
+    judged = replace(best.evaluation, id=f"{{name}}.0", candidate=name,
+                     timing=replace(best.evaluation.timing, median_us=31.0 - 0.1 * number))
+    given[name] = time.time() * 1000
+    run.record(Proposed(Proposal(f"b{{name}}", made)))
+    run.record(Evaluated(f"b{{name}}", judged))
+    time.sleep(0.25)
+print(json.dumps(given))
+"""
+
+SCROLL = """([frames, step]) => new Promise((done) => {
+    const grid = [...document.querySelectorAll('.kw-table')].at(-1);
+    const times = [];
+    let last = 0;
+    const next = (now) => {
+        if (last) times.push(now - last);
+        last = now;
+        grid.scrollTop += step;
+        times.length < frames ? requestAnimationFrame(next) : done(times);
+    };
+    requestAnimationFrame(next);
+})"""
+
+WATCH = """(names) => {
+    window.painted = {};
+    const grid = [...document.querySelectorAll('.kw-table')].at(-1);
+    grid.scrollTop = 0;
+    const left = new Set(names);
+    const look = () => {
+        const seen = [...left].filter((name) => grid.querySelector(`[data-id="${name}"] .kw-verdict.kw-good`));
+        for (const name of seen) {
+            left.delete(name);
+            setTimeout(() => { window.painted[name] = Date.now(); });  // after this frame is painted
+        }
+        if (left.size) requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+def main(variants: int, as_json: bool) -> int:
+    """Prints the figures; 0 where all targets are met, else 1."""
+    began = time.monotonic()
+    found = run(variants)
+    if as_json:
+        print(json.dumps({**encode(found), "missed": list(found.missed())}))
+    else:
+        print(found.text())
+    print(f"measured in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return 1 if found.missed() else 0
