@@ -107,7 +107,7 @@ export class RunsPanel extends Widget {
     const board = boardOf(cell);
     return entry(
       header.name,
-      [board ? "live" : "saved", header.best ? time(header.best.time_us, header.best.modelled) : "nothing right yet", `${format.count(header.candidates)} variants`],
+      [board ? "live" : "saved", header.best ? time(header.best.time_us, header.best.modelled) : "nothing right yet", variants(header.candidates)],
       header.run,
       button("Go to its cell", "Scrolls to where it is shown.", () => void goTo(panel, cell, board ?? cell.outputArea?.node ?? cell.node)),
     );
@@ -136,7 +136,7 @@ export class RunsPanel extends Widget {
     put(this.kept, where, ...runs.map((run) =>
       entry(
         run.name,
-        [run.live ? "in this kernel" : run.state, run.best_us === null ? "nothing right yet" : time(run.best_us, run.modelled), `${format.count(run.candidates)} variants`, run.target],
+        [run.live ? "in this kernel" : run.state, run.best_us === null ? "nothing right yet" : time(run.best_us, run.modelled), variants(run.candidates), run.target],
         `${run.id} · ${new Date(run.created * 1000).toLocaleString()}`,
         button("Look", "Opens its record in a tab. The notebook is not changed.", () => void this.look(panel, run)),
         button("Open in notebook", "Adds a cell with %evolve_kernel open below the active one. It is not run.", () => insert(panel, run.id)),
@@ -168,6 +168,10 @@ function entry(name: string, facts: readonly string[], foot: string, ...actions:
     h("p", { class: "kw-dim" }, foot),
     h("p", { class: "kw-run-verbs" }, ...actions),
   );
+}
+
+function variants(count: number): string {
+  return count === 1 ? "1 variant" : `${format.count(count)} variants`;
 }
 
 function time(us: number, modelled: boolean): string {
