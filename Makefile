@@ -27,7 +27,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt hatch_build.py | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.runtime
 	@echo "installing what the tests need into $(VENV)"
-	$(PIP) --editable '.[sandbox,test]'
+	$(PIP) --editable '.[sandbox,cuda,test]'
 	@touch $@
 
 # What runs in the browser (the board's module and the JupyterLab extension, which contains it), again after a change of its sources,

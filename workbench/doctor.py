@@ -76,9 +76,16 @@ def _gpu() -> Check:
 
 
 def _nvrtc() -> Check:
-    if importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"):
-        return Check("cuda c++", "ok", f"NVRTC by cuda-core {_version('cuda-core')}")
-    return Check("cuda c++", "limited", "no NVRTC here: CUDA candidates can't be built", "pip install 'kernel-workbench[cuda]'")
+    from workbench.build import nvrtc
+
+    try:
+        compiler = nvrtc.find_nvrtc()
+    except nvrtc.NvrtcMissingError:
+        return Check("cuda c++", "limited", "no NVRTC here: CUDA candidates can't be built", nvrtc.MEND)
+    fault, mend = nvrtc.mismatch(compiler.version)
+    major, minor = compiler.version
+    found = f"NVRTC {major}.{minor}" + (", nvcc for C++ extensions" if nvrtc.has_nvcc() else "")
+    return Check("cuda c++", "limited" if fault else "ok", f"{found}: {fault}" if fault else found, mend)
 
 
 def _sandbox() -> Check:

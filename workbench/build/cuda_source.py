@@ -7,7 +7,6 @@ which may be macros: ``"scale<BLOCK>"``. The names of ``TUNE`` reach the source 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -39,15 +38,32 @@ class CudaSource:
 
 
 def backend_of(source: str) -> Literal["triton", "cuda"]:
-    """Which backend a module is written for: ``cuda`` where it hands C++ to a compiler."""
-    if re.search(r"^CUDA\b[^\n=]*=", source, re.MULTILINE) and re.search(r"^KERNELS\b|load_inline|_compile_kernel", source, re.MULTILINE):
-        return "cuda"
-    return "cuda" if uses_extension(source) or "torch.cuda._compile_kernel" in source else "triton"
+    """Which backend a module is written for: ``cuda`` where it hands C++ to a compiler, whatever its comments say."""
+    calls, names = _reads(source)
+    return "cuda" if {"CUDA", "KERNELS"} <= names or calls & {*_EXTENSION, "_compile_kernel"} else "triton"
 
 
 def uses_extension(source: str) -> bool:
     """Whether the module builds a C++ extension of PyTorch when it runs, which takes nvcc and about a minute."""
-    return re.search(r"\bload_inline\s*\(|\bcpp_extension\.load\s*\(", source) is not None
+    return bool(_reads(source)[0] & _EXTENSION)
+
+
+_EXTENSION = frozenset({"load_inline", "cpp_extension.load"})
+
+
+def _reads(source: str) -> tuple[set[str], set[str]]:
+    """The compilers that the module calls, and the names that it assigns at its top level."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(), set()  # the judge says what is wrong with it
+    known = (*_EXTENSION, "_compile_kernel")
+    called = (
+        ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute))
+    )
+    calls = {name for path in called for name in known if path == name or path.endswith(f".{name}")}
+    assigned = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets if isinstance(target, ast.Name)}
+    return calls, assigned
 
 
 def read_cuda(source: str, parameters: Mapping[str, Any] | None = None) -> CudaSource:

@@ -12,6 +12,8 @@ import ctypes
 import functools
 import importlib.util
 import os
+import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,6 +140,51 @@ def include_directories() -> tuple[str, ...]:
         if (root / "include" / "mma.h").is_file() and (root / "include" / "crt" / "mma.h").is_file():
             break  # a complete set: headers of two versions don't mix
     return tuple(map(str, places))
+
+
+def driver_version() -> tuple[int, int] | None:
+    """The newest CUDA that the driver takes; None without a driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        number = ctypes.c_int()
+        if driver.cuDriverGetVersion(ctypes.byref(number)) != 0 or number.value <= 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return number.value // 1000, number.value % 1000 // 10
+
+
+def header_version() -> tuple[int, int] | None:
+    """CUDA's version of the headers that are used; None where there are none."""
+    for place in include_directories():
+        header = Path(place) / "cuda.h"
+        if header.is_file() and (match := re.search(r"#define\s+CUDA_VERSION\s+(\d+)", header.read_text(errors="replace"))):
+            return int(match[1]) // 1000, int(match[1]) % 1000 // 10
+    return None
+
+
+def mismatch(version: tuple[int, int]) -> tuple[str, str]:
+    """What does not fit a compiler of that version, and the mend: driver or headers. Empty where all fits.
+
+    A binary of one major version runs with every driver for it; an older driver takes none.
+    """
+    driver, headers = driver_version(), header_version()
+    own = f"{version[0]}.{version[1]}"
+    if driver is not None and driver[0] < version[0]:
+        fault = f"the driver is for CUDA {driver[0]}.{driver[1]}, this compiler for {own}: kernels would not load"
+        return fault, f"update the driver to one for CUDA {version[0]}, or install PyTorch for CUDA {driver[0]}"
+    if headers is None:
+        return "CUDA's headers (cuda_bf16.h) are not here", MEND
+    if headers[0] != version[0]:
+        return f"its headers are of CUDA {headers[0]}.{headers[1]}", f"set CUDA_HOME to a toolkit of CUDA {version[0]}, or {MEND}"
+    return "", ""
+
+
+def has_nvcc() -> bool:
+    """Whether C++ extensions can be built here: nvcc and ninja."""
+    toolkit = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    nvcc = shutil.which("nvcc") or Path(toolkit, "bin", "nvcc").is_file()
+    return bool(nvcc and (shutil.which("ninja") or importlib.util.find_spec("ninja")))
 
 
 def _libraries() -> Iterator[str]:

@@ -7,9 +7,11 @@ language models alike: it names the kernel, says what to change, and gives the f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from workbench.candidate import Diagnosis, Evaluation, Verdict
 from workbench.explain import failures, limits
+from workbench.explain.cuda_wording import in_cuda, is_cuda, misfit
 from workbench.task import Task
 
 AT_FLOOR = 1.15
@@ -24,8 +26,17 @@ def diagnose(evaluation: Evaluation, task: Task, floor_us: float) -> Diagnosis:
         task: what it is an evaluation of.
         floor_us: the roofline, in µs.
     """
+    found = _diagnose(evaluation, task, floor_us)
+    if not is_cuda(evaluation):
+        return found
+    return replace(found, summary=in_cuda(found.summary), directive=in_cuda(found.directive))
+
+
+def _diagnose(evaluation: Evaluation, task: Task, floor_us: float) -> Diagnosis:
     if evaluation.verdict is Verdict.RIGHT:
         return _of_working(evaluation, task, floor_us)
+    if misfit(evaluation):  # whatever came of it
+        return Diagnosis(evaluation.id, *failures.launch(evaluation, task))
     explain: Callable[[Evaluation, Task], tuple[str, str, str, tuple[str, ...]]] = {
         Verdict.DOES_NOT_BUILD: failures.build,
         Verdict.CRASHED: failures.launch,

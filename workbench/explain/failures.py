@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from workbench.candidate import Evaluation, Witness
+from workbench.explain import cuda_wording
 from workbench.task import Task
 
 Finding = tuple[str, str, str, tuple[str, ...]]
@@ -83,7 +84,7 @@ def build(evaluation: Evaluation, task: Task) -> Finding:
     """The module or one of its kernels does not build."""
     text = f"{evaluation.reason}\n{evaluation.log}"
     where = _line(evaluation)
-    for pattern, summary, directive in _BUILD:
+    for pattern, summary, directive in cuda_wording.BUILD if cuda_wording.is_cuda(evaluation) else _BUILD:
         if re.search(pattern, evaluation.reason) or re.search(pattern, text[:4000]):
             return "build", summary, f"{where}{directive}", _reason(evaluation)
     return "build", "It does not build.", f"{where}Mend what the compiler says and change nothing else: {_short(evaluation.reason)}", ()
@@ -91,7 +92,7 @@ def build(evaluation: Evaluation, task: Task) -> Finding:
 
 def launch(evaluation: Evaluation, task: Task) -> Finding:
     """The launcher raised, or its process died."""
-    reason = evaluation.reason
+    reason = cuda_wording.misfit(evaluation) or evaluation.reason
     where = _line(evaluation)
     table = (
         (r"illegal (memory )?access|misaligned address|SIGSEGV|signal 11|died", "A kernel touches memory outside of its tensors.",
@@ -103,7 +104,7 @@ def launch(evaluation: Evaluation, task: Task) -> Finding:
         (r"[Ee]xpected .* device|same device|cpu tensor", "A tensor lies on the wrong device.", "Allocate everything with "
                                                                                                 "device=x.device."),
     )  # fmt: skip
-    for pattern, summary, directive in table:
+    for pattern, summary, directive in (*(cuda_wording.LAUNCH if cuda_wording.is_cuda(evaluation) else ()), *table):
         if re.search(pattern, reason):
             return "launch", summary, f"{where}{directive}", _reason(evaluation)
     return "launch", "The launcher raised, or its process died.", f"{where}Mend this and change nothing else: {_short(reason)}", ()

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from workbench.candidate import Candidate, Evaluation
+from workbench.explain import cuda_strategy
 
 
 def describe(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
@@ -26,6 +27,9 @@ def describe(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
     found.append(f"launches:{launches if launches < 3 else 'many'}")
     library = any(label.startswith("calls torch.") for label in evaluation.labels)
     found.append(f"library:{'yes' if library else 'no'}")
+    if cuda := cuda_strategy.text_of(candidate.source):
+        found += [f"{key}:{value}" for key, value in cuda_strategy.traits(cuda).items()]
+        return (*found, *_compiled(evaluation), "language:cuda")
     loops = sum(_loops(kernel) for kernel in kernels)
     found.append(f"pass:{('one', 'loop', 'loops')[min(loops, 2)]}")
     calls = {name for kernel in kernels for name in _calls(kernel)}
@@ -33,17 +37,21 @@ def describe(candidate: Candidate, evaluation: Evaluation) -> tuple[str, ...]:
     found.append(f"combine:{'atomic' if any(name.startswith('atomic_') for name in calls) else 'scan' if calls & _SCANS else 'no'}")
     found.append(f"address:{'descriptor' if calls & _DESCRIPTORS else 'block' if 'make_block_ptr' in calls else 'pointer'}")
     found.append(f"persistent:{'yes' if _persistent(kernels) else 'no'}")
-    if evaluation.resources:
-        main = max(evaluation.resources, key=lambda item: item.waves * item.launches)
-        found += [
-            f"warps:{main.warps}",
-            f"stages:{main.stages}",
-            f"vector:{main.vector_bytes}",
-            f"cores:{'tensor' if main.tensor_cores else 'plain'}",
-            f"occupancy:{_level(main.occupancy)}",
-            f"waves:{_count_level(main.waves)}",
-        ]
-    return tuple(found)
+    return (*found, *_compiled(evaluation))
+
+
+def _compiled(evaluation: Evaluation) -> tuple[str, ...]:
+    if not evaluation.resources:
+        return ()
+    main = max(evaluation.resources, key=lambda item: item.waves * item.launches)
+    return (
+        f"warps:{main.warps}",
+        f"stages:{main.stages}",
+        f"vector:{main.vector_bytes}",
+        f"cores:{'tensor' if main.tensor_cores else 'plain'}",
+        f"occupancy:{_level(main.occupancy)}",
+        f"waves:{_count_level(main.waves)}",
+    )
 
 
 _SCANS = frozenset({"associative_scan", "cumsum", "cumprod", "sort", "topk"})

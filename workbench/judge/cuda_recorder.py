@@ -114,8 +114,8 @@ class RecordedKernel:
     ) -> None:  # fmt: skip
         target, built = self.recorder.target, self.built
         sizes, threads = _three(grid, "grid", built.name), _three(block, "block", built.name)
+        self._check_count(len(args or ()))
         arguments = [self._argument(position, value) for position, value in enumerate(args or ())]
-        self._check_count(len(arguments))
         count = math.prod(threads)
         if count > 1024:
             raise LaunchError(f"{built.name} is launched with {count} threads a block; 1024 are possible")

@@ -121,6 +121,7 @@ class Judge:
                 timing.time(context, trial, workers, recording, first)
             raise _passed(trial)
         except Stop as stop:
+            building.note_misfit(context, trial, workers, stop.verdict)
             trial.log = "\n".join(log for log in (trial.log, *(worker.log.strip() for worker in workers.values())) if log)
             return trial.evaluation(stop)
         except CaptureError as error:

@@ -18,6 +18,8 @@ LABELS: Mapping[str, str] = {
     "uses torch.compile": "The kernel is Inductor's, which is also one of the baselines.",
     "imports the library": "A package beside PyTorch and Triton: accepted code will need it too.",
     "falls back to PyTorch when its kernel fails": "Where its kernel raises, PyTorch answers, and nobody is told.",
+    "CUDA C++": "Its kernels are CUDA C++, compiled when they are first launched.",
+    "launch does not fit": "Arguments and the kernel's parameters differ in number or size, which the driver does not check.",
     "builds a C++ extension": "It compiles C++ or CUDA by PyTorch's extension builder, which takes a minute the first time.",
     # In which precision
     "converts to float16": "Some of it is computed or kept in float16.",

@@ -81,6 +81,7 @@ class TextReader(ast.NodeVisitor):
             self._assigned(target)
         if any(isinstance(target, ast.Name) and target.id == "CUDA" for target in node.targets):
             self.kernels = True
+            self.labels.add("CUDA C++")
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -115,6 +116,7 @@ class TextReader(ast.NodeVisitor):
             self.labels.add("runs text that is encoded" if encoded else f"uses {last}")
         elif path.endswith("load_inline") or path in ("torch.utils.cpp_extension.load", "torch.cuda._compile_kernel"):
             self.kernels = True
+            self.labels.add("CUDA C++")
             if not path.startswith("torch.cuda."):
                 self.labels.add("builds a C++ extension")
         else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.build.cuda_source import backend_of
 from workbench.candidate import Candidate, Evaluation, Evidence
 from workbench.errors import AcceptRefusedError, MisuseError, NoSuchRunError
 from workbench.notebook import cell
@@ -91,8 +92,7 @@ def as_candidate(task: Task, found: AcceptedText) -> Candidate:
     if suffix is None:
         raise AcceptRefusedError(f"the accepted kernel defines no {entry}: accept it again")
     source = rename(found.kernel, {name: name.removesuffix(suffix) for name in names if name.endswith(suffix)})
-    backend: Any = "cuda" if {f"CUDA{suffix}", f"KERNELS{suffix}"} <= set(names) else "triton"
-    return Candidate(found.fields["kernel"], backend, source, entry, proposer="accepted")
+    return Candidate(found.fields["kernel"], backend_of(source), source, entry, proposer="accepted")
 
 
 def _evidence(found: AcceptedText, path: Path | None, store: Any) -> tuple[Task, Evidence | None]:

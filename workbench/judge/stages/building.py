@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from workbench.candidate import Verdict
 from workbench.judge.checks import in_words
 from workbench.judge.context import Context, Workers
 from workbench.judge.launches import Recording
-from workbench.judge.process import Worker
+from workbench.judge.process import Worker, WorkerLost
 from workbench.judge.trial import Stop, Trial
 from workbench.records import decode, encode
 
@@ -15,6 +17,8 @@ _RECORDED = {
 }  # fmt: skip
 """At the Task's own shapes a launcher has to work, so even "not for this shape" is a failure there."""
 
+MISFIT = "launch does not fit: "
+_MISFIT_SECONDS = 20.0
 CUDA_ELSEWHERE = "CUDA C++ is built here, and judged on a GPU"
 
 
@@ -36,6 +40,22 @@ def build(context: Context, trial: Trial, workers: Workers) -> Recording:
     if any(launch.resources.backend == "cuda" for launch in recording.launches) or trial.candidate.backend == "cuda":
         raise Stop(Verdict.NOT_JUDGED, CUDA_ELSEWHERE)
     return recording
+
+
+def note_misfit(context: Context, trial: Trial, workers: Workers, verdict: Verdict) -> None:
+    """For a CUDA candidate that failed on a GPU: whether its launch and its kernel fit together, which the driver does not check.
+
+    The recorder knows. What it says is a label: the verdict stands on what was seen.
+    """
+    if verdict not in (Verdict.WRONG, Verdict.CRASHED) or not context.measured or "record" not in workers:
+        return
+    if "CUDA C++" not in trial.labels:
+        return
+    with contextlib.suppress(Stop, WorkerLost, KeyError, TypeError, ValueError, AttributeError):
+        error = decode(Recording, workers["record"].receive(_MISFIT_SECONDS)["recording"]).error
+        if error is not None and error.kind == "raised" and error.message.startswith("LaunchError: "):
+            where = f" (line {error.line})" if error.line else ""
+            trial.labels.add(f"{MISFIT}{error.message.removeprefix('LaunchError: ')[:300]}{where}")
 
 
 def recorded(context: Context, trial: Trial, worker: Worker) -> Recording:

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.brief import Brief, Parent
 from workbench.candidate import Evaluation
+from workbench.knowledge import cuda_idiom
 from workbench.proposers.llm.calls import Message
 from workbench.proposers.llm.context import MUST, Piece, select, shorten
 from workbench.proposers.llm.tokens import count_messages
@@ -48,14 +49,23 @@ def render(
     template = environment.get_template(f"{brief.kind}.j2")
     limit = LIMITS[brief.kind] if limit is None else limit
     # The frame is what the template says around the pieces: rendered once with empty ones to be measured.
-    frame = template.render(b=brief, p=_Pieces(), diffs=diffs, problem=problem)
+    cuda = _cuda_form(environment, brief)
+    frame = template.render(b=brief, p=_Pieces(), diffs=diffs, problem=problem, cuda=cuda)
     room = limit - count_messages((Message("system", system), Message("user", frame)))
     chosen = select(_pieces(brief, expert_source or shipped_expert), room, _WRAPPING)
-    user = template.render(b=brief, p=_Pieces(chosen), diffs=diffs, problem=problem)
+    user = template.render(b=brief, p=_Pieces(chosen), diffs=diffs, problem=problem, cuda=cuda)
     # Blank lines of the frame are thinned; sources stay as they are, since SEARCH lines have to match them.
     parts = re.split(r"(<data .*?</data>)", user.strip(), flags=re.S)
     thinned = (part if part.startswith("<data ") else re.sub(r"\n{3,}", "\n\n", part) for part in parts)
     return Message("system", system), Message("user", "".join(thinned) + "\n")
+
+
+def _cuda_form(environment: Any, brief: Brief) -> str:
+    """How CUDA C++ is written, where a parent is or somebody asks for it; a brief without it has more room."""
+    asked = " ".join((*brief.hints, *brief.island.hints, brief.island.aim, brief.directive))
+    if not (any(parent.candidate.backend == "cuda" for parent in brief.parents) or re.search(r"(?i)\bcuda\b(?!\.)", asked)):
+        return ""
+    return environment.get_template("cuda.j2").render(headers=cuda_idiom.HEADERS, kernel=cuda_idiom.compile_function(["BLOCK"]))
 
 
 def shipped_expert(name: str, task: Task) -> str:
