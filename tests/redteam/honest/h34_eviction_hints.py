@@ -9,8 +9,8 @@ import triton.language as tl
 def add_kernel(x, y, o, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + at, mask=at < n, eviction_policy="evict_last")
-    b = tl.load(y + at, mask=at < n, eviction_policy="evict_first", cache_modifier=".cg")
-    tl.store(o + at, a + b, mask=at < n, eviction_policy="evict_first")
+    b = tl.load(y + at, mask=at < n, eviction_policy="evict_first")
+    tl.store(o + at, a + b, mask=at < n, cache_modifier=".cs")
 
 
 def add(x, y):
