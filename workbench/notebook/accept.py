@@ -17,7 +17,7 @@ from typing import Any
 from workbench._version import __version__
 from workbench.candidate import Evaluation, Evidence, Verdict
 from workbench.errors import AcceptRefusedError, MisuseError, StoreError
-from workbench.events import AcceptedCandidate
+from workbench.events import AcceptedCandidate, Noted
 from workbench.notebook.cell import accepted_hash, source_hash, write_cell
 from workbench.notebook.static import Summary, time_text
 from workbench.notebook.verify import verify
@@ -116,7 +116,7 @@ def refuse_unless_fit(evaluation: Evaluation, consent: bool) -> None:
     raise AcceptRefusedError(f"{evaluation.candidate} did not pass the second judging, it is {_words(verdict)}{why}")
 
 
-def _record(evolution: Any, event: AcceptedCandidate) -> None:
+def _record(evolution: Any, event: AcceptedCandidate | Noted) -> None:
     """Adds the event to the run. A run that was only opened to be looked at belongs to another process, so it goes into the store."""
     try:
         evolution.record(event)
@@ -153,6 +153,20 @@ def make_accept(evolution: Any) -> Callable[..., Mapping[str, Any]]:
     return accept_from_board
 
 
+def make_applied(evolution: Any) -> Callable[[str, Mapping[str, Any]], None]:
+    """What the board calls when a browser has put an accepted kernel into the notebook, or could not: the run's record says so."""
+
+    def applied(candidate: str, outcome: Mapping[str, Any]) -> None:
+        where = "this run's cell" if outcome.get("place") == "replace" else "a new cell"
+        if outcome.get("ok"):
+            _record(evolution, Noted(f"{candidate} stands in {where} (id {outcome.get('cell') or 'unknown'}, not run yet)"))
+        else:
+            why = outcome.get("reason") or "the notebook did not say why"
+            _record(evolution, Noted(f"{candidate} was accepted, but is not in {where}: {why}", level="warning"))
+
+    return applied
+
+
 def said(evaluation: Evaluation) -> str:
     """Verdict, judge and time in one line."""
     judge = f" (judged by {evaluation.judged_by})" if evaluation.judged_by else ""
@@ -163,4 +177,4 @@ def _words(verdict: Verdict) -> str:
     return verdict.value.replace("_", " ")
 
 
-__all__ = ["Accepted", "accept", "make_accept", "refuse_unless_fit", "said", "verify", "write_cell"]
+__all__ = ["Accepted", "accept", "make_accept", "make_applied", "refuse_unless_fit", "said", "verify", "write_cell"]

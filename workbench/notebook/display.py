@@ -56,9 +56,9 @@ def _show_board(evolution: Any) -> None:
 
     try:
         from workbench.board import Board
-        from workbench.notebook.accept import make_accept
+        from workbench.notebook.accept import make_accept, make_applied
 
-        board = Board(evolution, accept=make_accept(evolution))
+        board = Board(evolution, accept=make_accept(evolution), applied=make_applied(evolution))
     except Exception as error:
         _log.debug("no board", exc_info=True)
         said = f"No board here ({error}). The run goes on: %evolve_kernel status, step, auto, pause, stop, show ID, accept ID."

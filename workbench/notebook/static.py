@@ -1,7 +1,7 @@
 """A run as it stays in the notebook when widgets, kernel and store are gone: semantic HTML and plain text.
 
-The HTML has no script and no style, so it reads well after a sanitiser, on GitHub and in nbconvert. It is folded from the run's events,
-so a run that was opened again looks like the live one.
+The HTML has no script and no style sheet, so it reads well after a sanitiser, on GitHub and in nbconvert. It is folded from the run's
+events, so a run that was opened again looks like the live one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from workbench.task import Task
 
 ROWS = 12
 """Variants in the table; the rest are counted below it."""
+
+SIDES = ("left", "left", "left", "right", "left")
+"""Where the text of each column stands. JupyterLab puts everything in tables to the right; its sanitiser lets this much style through."""
 
 
 @dataclass
@@ -108,7 +111,8 @@ def render_html(summary: Summary, *, folded: bool = False) -> str:
     ranked = summary.ranked()
     parts = [f"<h4>{_escape(_title(summary))}</h4>", f"<ul>{facts}</ul>"]
     if ranked:
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("Variant", "Verdict", "Judged by", "Time", "Idea"))
+        names = ("Variant", "Verdict", "Judged by", "Time", "Idea")
+        head = "".join(f'<th scope="col" style="text-align:{side}">{name}</th>' for name, side in zip(names, SIDES, strict=True))
         rows = "".join(_html_row(summary, evaluation) for evaluation in ranked[:ROWS])
         parts.append(f"<table><caption>{_escape(_counts(summary))}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     best = _best(summary)
@@ -308,7 +312,8 @@ def _cells(summary: Summary, evaluation: Evaluation) -> tuple[str, str, str, str
 
 def _html_row(summary: Summary, evaluation: Evaluation) -> str:
     name, *rest = (_escape(text) for text in _cells(summary, evaluation))
-    return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text}</td>" for text in rest)}</tr>'
+    cells = "".join(f'<td style="text-align:{side}">{text}</td>' for text, side in zip(rest, SIDES[1:], strict=True))
+    return f'<tr><th scope="row" style="text-align:{SIDES[0]}">{name}</th>{cells}</tr>'
 
 
 def _plain_source(candidate: Candidate, evaluation: Evaluation) -> str:

@@ -91,3 +91,24 @@ def test_the_acknowledgement_is_passed_on():
     accepts.acknowledge("k1", {"ok": True, "place": "below"})
     assert done.wait(5)
     assert told == [("k1", {"ok": True, "place": "below"})]
+
+
+def test_what_the_browser_did_is_on_the_record(tmp_path):
+    """The board's word goes into the run, whoever owns it: alive, or only looked at."""
+    from sample_run import run_events
+
+    from workbench import evolution
+    from workbench.notebook.accept import make_applied
+    from workbench.store import Store
+
+    store = Store(tmp_path)
+    made = run_events(4)
+    store.extend(made[0].run, [one.event for one in made])
+    applied = make_applied(evolution.open_run(store, made[0].run))
+    applied("k2", {"ok": True, "place": "replace", "cell": "c0", "before": "a", "after": "b", "reason": ""})
+    applied("k2", {"ok": False, "place": "below", "cell": "", "reason": "the cell of this run is no longer in the notebook"})
+    kept = [one.event for one in store.events(made[0].run)][-2:]
+    assert [(one.level, one.message) for one in kept] == [
+        ("info", "k2 stands in this run's cell (id c0, not run yet)"),
+        ("warning", "k2 was accepted, but is not in a new cell: the cell of this run is no longer in the notebook"),
+    ]
