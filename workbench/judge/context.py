@@ -130,6 +130,11 @@ class Context:
             return contextlib.nullcontext(True)
         return gpu.lock(gpu.uuid(), self.limits.timing, shared=True)
 
+    def checking(self) -> contextlib.AbstractContextManager[bool]:
+        """Held while a candidate is checked. From then on spare workers leave the card alone, since timing follows."""
+        self.pool.rest(False)
+        return self.busy()
+
     def close(self) -> None:
         """Ends everything that was started."""
         if self._clock is not None:
