@@ -115,7 +115,7 @@ class Judge:
                 recording = building.build(context, trial, workers)
             with trial.stage("run"):
                 first = running.run_once(context, trial, workers)
-            with trial.stage("correctness"), context.busy():
+            with trial.stage("correctness"), context.checking():
                 correctness.check(context, trial, first, recording)
             with trial.stage("timing"):
                 timing.time(context, trial, workers, recording, first)
@@ -129,6 +129,7 @@ class Judge:
         finally:
             for worker in workers.values():
                 self._pool.discard(worker)
+            self._pool.rest(True)
 
     def measured(self) -> dict[str, Any]:
         """What has been measured of the baselines, as plain data."""
