@@ -83,9 +83,8 @@ class Report:
         for row in self.latencies:
             cells = [f"{row.stages_ms.get(stage, 0):.0f}" for stage in stages]
             taken = f"{row.time_us:.1f}" if row.time_us else "-"
-            lines.append(
-                f"| {row.kind} | {_said(row.verdicts)} | {row.median_ms / 1e3:.2f} | {row.worst_ms / 1e3:.2f} | {' | '.join(cells)} | {taken} |"
-            )
+            walls = f"{row.median_ms / 1e3:.2f} | {row.worst_ms / 1e3:.2f}"
+            lines.append(f"| {row.kind} | {_said(row.verdicts)} | {walls} | {' | '.join(cells)} | {taken} |")
         if self.per_minute is not None:
             lines += ["", f"{self.per_minute:.0f} verdicts a minute with {self.judges} judges ({_said(self.verdicts)})."]
         if self.steadiness:
@@ -129,29 +128,29 @@ def run(
         "pytorch": ("triton", texts.EAGER)
     }  # fmt: skip
     place = "cuda" if gpu else "host"
-    begun = time.perf_counter()
-    latencies, steadiness = _alone(task, place, kinds, candidates, repeats, extension and gpu)
-    prepared_s = time.perf_counter() - begun
+    latencies, steadiness, measured, prepared_s = _alone(task, place, kinds, candidates, repeats, extension and gpu)
     number = judges or beside()
-    per_minute, verdicts, prepared_s = asyncio.run(_together(task, place, kinds, number, 4 * candidates))
+    per_minute, verdicts, loaded = asyncio.run(_together(task, place, kinds, number, 4 * candidates, measured))
     described = (
         f"gpu: {torch.cuda.get_device_name()}" if gpu else "no GPU: PyTorch on the CPU in its place, so only the harness is measured"
     )
     return Report(
-        described, tuple(latencies), tuple(steadiness), number, per_minute, verdicts, prepared_s,
+        described, tuple(latencies), (*steadiness, loaded), number, per_minute, verdicts, prepared_s,
         tuple(_kernelbench(kernelbench)) if kernelbench is not None else (),
     )  # fmt: skip
 
 
 def _alone(
     task: Task, place: Any, kinds: Mapping[str, tuple[str, str]], candidates: int, repeats: int, extension: bool
-) -> tuple[list[Latency], list[Steadiness]]:
-    """One judge, in this process: latencies, and the same kernel again and again."""
+) -> tuple[list[Latency], list[Steadiness], dict[str, Any], float]:
+    """One judge, in this process: latencies, the same kernel again and again, the baselines, and the seconds that preparing took."""
     from workbench.judge.judge import Judge
 
     judge = Judge(task, device=place)
     try:
+        begun = time.perf_counter()
         judge.prepare(None)
+        prepared = time.perf_counter() - begun
         latencies = []
         for kind, (backend, source) in kinds.items():
             _judged(judge, backend, source)
@@ -161,36 +160,34 @@ def _alone(
             latencies.append(_latency("load_inline", [_judged(judge, "cuda", texts.EXTENSION)]))
         measured = judge.measured()
         # Against eager alone: what is judged is a copy of it, whichever baseline is the faster one.
-        judge.adopt({
-            "times": {"eager": measured["times"]["eager"]}, "baselines": [base for base in measured["baselines"] if base["name"] == "eager"],
-        })  # fmt: skip
+        eager = [base for base in measured["baselines"] if base["name"] == "eager"]
+        judge.adopt({"times": {"eager": measured["times"]["eager"]}, "baselines": eager})
         copies = [_judged(judge, "triton", texts.EAGER)[1] for _ in range(repeats)]
         steadiness = [_steady("a copy of eager", copies, against_itself=True)]
         first, (backend, source) = next(iter(kinds.items()))
         if source != texts.EAGER:
             steadiness.append(_steady(first, [_judged(judge, backend, source)[1] for _ in range(repeats)], against_itself=False))
-        return latencies, steadiness
+        return latencies, steadiness, measured, prepared
     finally:
         judge.close()
 
 
 async def _together(
-    task: Task, place: str, kinds: Mapping[str, tuple[str, str]], judges: int, count: int
-) -> tuple[float, dict[str, int], float]:
-    """Several judges side by side: verdicts a minute, what they were, and the seconds that preparing took."""
+    task: Task, place: str, kinds: Mapping[str, tuple[str, str]], judges: int, count: int, measured: Mapping[str, Any]
+) -> tuple[float, dict[str, int], Steadiness]:
+    """Several judges side by side: verdicts a minute, what they were, and how steady one kernel's times are meanwhile."""
     from workbench.fleet import Local
 
     fleet = Local(task, device=place, judges=judges)
+    fleet.adopt(measured)
     try:
-        begun = time.perf_counter()
-        await fleet.prepare(None)
-        prepared = time.perf_counter() - begun
         sources = list(kinds.values())
         await asyncio.gather(*(fleet.evaluate(_fresh(*sources[0]), {}, id=f"w{k}.0") for k in range(2 * judges)))
         begun = time.perf_counter()
         found = await asyncio.gather(*(fleet.evaluate(_fresh(*sources[k % len(sources)]), {}, id=f"t{k}.0") for k in range(count)))
         taken = time.perf_counter() - begun
-        return 60 * count / taken, _counted(found), prepared
+        first = next(iter(kinds))
+        return 60 * count / taken, _counted(found), _steady(f"{first}, {judges} judges", found[:: len(sources)], against_itself=False)
     finally:
         await fleet.close()
 

@@ -38,6 +38,8 @@ def softmax(x):
 _KERNEL = r"""
 #include <cuda_bf16.h>
 
+constexpr float LOWEST = -3.4e38f;
+
 __device__ float reduce(float value, float* shared, bool largest) {
     for (int offset = 16; offset > 0; offset /= 2) {
         float other = __shfl_xor_sync(0xffffffffu, value, offset);
@@ -54,7 +56,7 @@ __device__ float reduce(float value, float* shared, bool largest) {
 extern "C" __global__ void softmax_rows(const __nv_bfloat16* x, __nv_bfloat16* y, int columns, int stride) {
     __shared__ float shared[32];
     const __nv_bfloat16* row = x + (long long)blockIdx.x * stride;
-    float top = -INFINITY, total = 0;
+    float top = LOWEST, total = 0;
     for (int place = threadIdx.x; place < columns; place += blockDim.x) top = fmaxf(top, __bfloat162float(row[place]));
     top = reduce(top, shared, true);
     for (int place = threadIdx.x; place < columns; place += blockDim.x) total += expf(__bfloat162float(row[place]) - top);
@@ -95,8 +97,12 @@ torch::Tensor softmax_cuda(torch::Tensor x) {
 EXTENSION = f'''import torch
 from torch.utils.cpp_extension import load_inline
 
-_made = load_inline("softmax_extension", cpp_sources="torch::Tensor softmax_cuda(torch::Tensor x);", cuda_sources=r"""{_KERNEL}{_BINDING}""",
-                    functions=["softmax_cuda"])
+_made = load_inline(
+    "softmax_extension",
+    cpp_sources="torch::Tensor softmax_cuda(torch::Tensor x);",
+    cuda_sources=r"""{_KERNEL}{_BINDING}""",
+    functions=["softmax_cuda"],
+)
 
 
 def softmax(x):

@@ -81,6 +81,10 @@ class Local:
             self._told.add(judge)
         return await judge.ask(request)
 
+    def adopt(self, measured: Mapping[str, Any]) -> None:
+        """Takes what another judge of the same card has measured of the baselines, see `Judge.measured`; no judge measures them then."""
+        self._measured, self._told = measured, set()
+
     async def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
         """The verdict on a candidate. Never raises for what the candidate does, nor for a judge that is lost."""
 

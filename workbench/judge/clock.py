@@ -104,9 +104,11 @@ class Clock:
                 except Stop:  # another program may have been in the way: an honest claim is confirmed the next time, a false one never
                     if attempt == _TRIES - 1:
                         raise
-            time.sleep(_LATE_SECONDS)
+            over = time.perf_counter()
+            with self._busy():
+                belief.confirm_outputs(trial, player, trial.reference or self._reference(), errors)
+            time.sleep(max(0.0, _LATE_SECONDS - (time.perf_counter() - over)))
             belief.confirm_late(player)
-        belief.confirm_outputs(trial, player, trial.reference or self._reference(), errors)
         against = rival.claims if rival is not None else self._measured.get(faster or "")
         if against and faster is not None:
             trial.speedup = statistics.speedup(against, player.claims, faster, paired=rival is not None)
@@ -132,7 +134,7 @@ class Clock:
 
     def _blocks(self, trial: Trial, player: Player, rival: Player | None, idler: Player, plan: Plan) -> None:
         checked = set(random.SystemRandom().sample(range(plan.blocks * plan.calls), plan.verified))
-        before, dropped, block = self._read(), 0, 0
+        before, dropped, block = self._reasons(), 0, 0
         while block < plan.blocks:
             # A B, B A, A B, …: neither always runs on the cooler card.
             turns = [player, rival] if block % 2 == 0 else [rival, player]
@@ -144,8 +146,8 @@ class Clock:
                     idler.block(-(-plan.calls // 2))
                 elif turn is not None:
                     turn.block(plan.calls, listen=False)
-            after = self._read()
-            if nvml.changed(before, after) and dropped < _MOST_DROPPED:
+            after = self._reasons()
+            if before != after and dropped < _MOST_DROPPED:
                 dropped += 1
                 player.drop_block(heard)
                 if rival is not None:
@@ -173,8 +175,8 @@ class Clock:
             if others := self._gauge.others():
                 trial.labels.add(f"{others} other processes hold memory on the card")
 
-    def _read(self) -> nvml.Reading | None:
-        return self._gauge.read() if self._gauge is not None else None
+    def _reasons(self) -> int | None:
+        return self._gauge.reasons() if self._gauge is not None else None
 
     # Who plays
 
@@ -274,12 +276,16 @@ class Clock:
         timed = [(b.timing.median_us, b.name) for b in self.baselines() if b.timing is not None]
         return min(timed)[1] if timed else None
 
+    def _busy(self) -> contextlib.AbstractContextManager[bool]:
+        if self.place != "cuda":
+            return contextlib.nullcontext(True)
+        return gpu.lock(gpu.uuid(), self.limits.timing, shared=True)
+
     @contextlib.contextmanager
     def _alone(self, trial: Trial | None) -> Iterator[None]:
         if self.place != "cuda":
             yield
             return
-        self.pool.settle()  # spare workers that warm up on the card would be heard
         with gpu.lock(gpu.uuid(), self.limits.timing) as held:
             if not held and trial is not None:
                 trial.labels.add("timed while another judge used the card")

@@ -58,6 +58,14 @@ class Gauge:
             )
         return None
 
+    def reasons(self) -> int | None:
+        """Why the clocks are lower than they could be, as bits; one call, so that it can be asked between any two blocks."""
+        if self._handle is None:
+            return None
+        with contextlib.suppress(self._nvml.NVMLError):
+            return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle)) & ~_IDLE
+        return None
+
     def others(self) -> int:
         """Processes on the card that are not of this program."""
         if self._handle is None:
@@ -65,11 +73,6 @@ class Gauge:
         with contextlib.suppress(self._nvml.NVMLError):
             return sum(not _ours(found.pid) for found in self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return 0
-
-
-def changed(before: Reading | None, after: Reading | None) -> bool:
-    """Whether the card began or ceased to slow itself down in between."""
-    return before is not None and after is not None and before.reasons != after.reasons
 
 
 def under_mps() -> bool:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import queue
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -63,6 +62,9 @@ class Nursery:
         self._ended.set()
 
 
+_MOST_REST = 30.0
+
+
 def spares() -> int:
     """How many workers stand ready for a device: two where there are cores and memory to spare."""
     return 2 if (os.cpu_count() or 1) >= 8 and watchdog.available() > 16 << 30 else 1
@@ -92,13 +94,17 @@ class Pool:
         self._spare: dict[Kind, queue.Queue[Worker | Exception]] = {kind: queue.Queue() for kind in kinds}
         self._lock = threading.Lock()
         self._coming: Counter[Kind] = Counter()  # ordered, but not there yet
-        self._warming = 0
         self._all: set[Worker] = set()
         self._closed = False
         self._nursery, self._own_nursery = nursery or Nursery(tier), nursery is None
         self._cold: queue.Queue[Worker | None] = queue.Queue()
+        self._served: queue.Queue[Worker | None] = queue.Queue()
+        self._buried = threading.Event()
+        self._may_warm = threading.Event()
+        self._may_warm.set()
         for _ in range(depth):
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=self._bury, name="bury", daemon=True).start()
         for kind in kinds:
             for _ in range(depth if kind in ON_DEVICE else 1):
                 self._order(kind)
@@ -130,21 +136,17 @@ class Pool:
                     raise WorkerLost(lost.kind, f"no worker starts here: {log[-1] if log else lost.detail}") from None
         raise AssertionError("unreachable")
 
-    def settle(self, timeout: float = 2.0) -> None:
-        """Waits until no spare is warming up any more, for so many seconds at most."""
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            with self._lock:
-                coming = self._warming + sum(self._coming.values())
-            if not coming:
-                return
-            time.sleep(0.002)
+    def rest(self, rest: bool) -> None:
+        """Whether spares may begin to warm up on the card. While one candidate is checked and timed they had better not."""
+        if rest:
+            self._may_warm.set()
+        else:
+            self._may_warm.clear()
 
     def discard(self, worker: Worker) -> None:
-        """Kills a worker that has served."""
-        worker.close()
-        with self._lock:
-            self._all.discard(worker)
+        """Kills a worker that has served. Nobody waits for its end, which takes a tenth of a second where it had a context."""
+        worker.kill()
+        self._served.put(worker)
 
     def cancel(self) -> None:
         """From any thread: kills the workers that are being used now."""
@@ -163,8 +165,11 @@ class Pool:
     def close(self) -> None:
         """Kills everything."""
         self._closed = True
+        self._may_warm.set()
         for _ in range(self._depth):
             self._cold.put(None)
+        self._served.put(None)
+        self._buried.wait(10.0)
         with self._lock:
             workers = list(self._all)
             self._all.clear()
@@ -198,7 +203,6 @@ class Pool:
             if isinstance(arrived, Worker):
                 self._all.add(arrived)
                 if kind != "baseline":
-                    self._warming += 1
                     self._cold.put(arrived)
             self._spare[kind].put(arrived)
             self._coming[kind] -= 1
@@ -208,8 +212,15 @@ class Pool:
     def _warm_up(self) -> None:
         """Greets each spare, which has it warm up, one after the other."""
         while (worker := self._cold.get()) is not None:
+            if worker.kind in ON_DEVICE:
+                self._may_warm.wait(_MOST_REST)
             busy = self._busy() if worker.kind in ON_DEVICE else contextlib.nullcontext()
             with contextlib.suppress(WorkerLost, OSError, AssertionError), busy:  # whoever takes it finds out
                 worker.wait_ready()
+
+    def _bury(self) -> None:
+        while (worker := self._served.get()) is not None:
+            worker.close()
             with self._lock:
-                self._warming -= 1
+                self._all.discard(worker)
+        self._buried.set()

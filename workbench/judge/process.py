@@ -155,6 +155,11 @@ class Worker:
         if self._running is not None:
             self._running.kill()
 
+    def kill(self) -> None:
+        """Kills it, and does not wait; `close` does the rest."""
+        if self._running is not None:
+            self._running.kill()
+
     def close(self) -> None:
         """Kills it and everything it started, and frees what it held. Never waits long: a process may hang in the driver."""
         if self._running is not None:
