@@ -15,7 +15,9 @@ from typing import Any
 
 from workbench.commands import evolve as evolving
 from workbench.commands import judge as judgement
+from workbench.commands import profile as profiling
 from workbench.commands import prompt as prompting
+from workbench.commands import report as reporting
 from workbench.commands.evolve import in_us
 from workbench.errors import MisuseError, WorkbenchError
 
@@ -66,6 +68,14 @@ def _parser() -> argparse.ArgumentParser:
     prompt = commands.add_parser("prompt", help="print the prompt of a stored step, with its tokens")
     prompt.set_defaults(command=prompting.prompt)
     prompting.add_options(prompt)
+
+    profile = commands.add_parser("profile", help="the ops of a script by time, and what each could gain")
+    profile.set_defaults(command=profiling.profile)
+    profiling.add_options(profile)
+
+    report = commands.add_parser("report", help="a run as one HTML page")
+    report.set_defaults(command=reporting.report)
+    reporting.add_options(report)
 
     judge = commands.add_parser("judge", help="judge one candidate against a reference")
     judge.set_defaults(command=judgement.judge)

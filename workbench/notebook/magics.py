@@ -20,6 +20,7 @@ from workbench.notebook.api import begin
 from workbench.notebook.api import open as open_run
 from workbench.notebook.completion import Completer
 from workbench.notebook.display import show
+from workbench.notebook.profile_ops_magic import ProfileMagics
 from workbench.notebook.session import SESSION, open_store
 from workbench.notebook.warming import WarmUp
 
@@ -249,7 +250,7 @@ def load_ipython_extension(shell: Any) -> None:
     """``%load_ext workbench``: magics and completion. Silent, and the same when called again."""
     if getattr(shell, "_workbench_completer", None) is not None:
         return
-    shell.register_magics(EvolveMagics)
+    shell.register_magics(EvolveMagics, ProfileMagics)
     options = [name for action in _CELL._actions for name in action.option_strings]
     accept_options = [name for action in _ACCEPT._actions for name in action.option_strings]
     shell._workbench_completer = Completer(tuple(VERBS), TAKES_ID, tuple(options), tuple(accept_options))
@@ -265,7 +266,8 @@ def unload_ipython_extension(shell: Any) -> None:
     shell.Completer.custom_matchers.remove(completer.matcher)
     shell._workbench_warm_up.close()
     for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("evolve_kernel", None)
+        for name in ("evolve_kernel", "profile_ops"):
+            shell.magics_manager.magics[kind].pop(name, None)
     shell._workbench_completer = None
 
 
