@@ -129,7 +129,7 @@ class _LaunchWatch(Watch):
         self.counted = 0
         self._meter, self._launch = meter, launch
         self._regions = launch.memory.regions
-        self._sampled = choose_programs(launch.programs, SAMPLED, random.Random(0)) if launch.programs else []
+        self._sampled = _sampled(launch.programs)
         self._maps = {number: (Counts(_extent(region)), Counts(_extent(region))) for number, region in enumerate(self._regions)}
         self._own: dict[int, dict[tuple[int, bool], list[np.ndarray]]] = {}
         self._rows: dict[tuple[int, str, int | None, int], _Row] = {}
@@ -275,6 +275,14 @@ class _Row:
 
     def unique(self) -> int:
         return len(self._elsewhere) if self._touched is None else int(self._touched.found()[0].size)
+
+
+def _sampled(programs: int) -> list[int]:
+    """The first two, the last, and pairs of neighbours spread over the grid."""
+    if not programs:
+        return []
+    spread = choose_programs(programs, SAMPLED, random.Random(0))
+    return list(dict.fromkeys([0, min(1, programs - 1), programs - 1, *spread]))[:SAMPLED]
 
 
 def _extent(region: Region) -> int:

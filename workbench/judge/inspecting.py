@@ -130,8 +130,8 @@ class Inspector:
             return self._measured_trace(candidate, parameters)
         self._only_triton(candidate, "without a GPU a time is modelled from Triton's compiler and interpreter")
         recording, traffic = self._recorded(candidate, parameters)
-        events = self._reference_events()
-        host = trace.timeline("reference", "host", trace.slices_of_events(events, (), device=False))
+        events, why = self._reference_on_host()
+        host = trace.timeline("reference", "host", trace.slices_of_events(events, (), device=False), note=why)
         target = get_target(self.task.target)
         timelines = (
             inspect_trace.modelled_variant(recording, traffic, target), inspect_trace.modelled_reference(self.task, target), host
@@ -143,12 +143,19 @@ class Inspector:
 
     def _measured_trace(self, candidate: Candidate, parameters: dict[str, Any]) -> dict[str, Any]:
         own = own_names(candidate.source)
-        with gpu.lock(gpu.uuid(), _GPU_SECONDS) as held, self._worker("device", self.task.target) as worker:
-            if not held:
-                raise Nothing("the GPU is being used by a judge: try again when the run is paused")
-            self._load(worker, candidate, parameters)
-            answer = self._ask(worker, self._trace_order(), self._limits.call)
-            events = {"variant": _events(answer), "reference": self._reference_events()}
+        with contextlib.ExitStack() as workers:
+            with gpu.lock(gpu.uuid(), _GPU_SECONDS, shared=True):  # what starts makes the card busy
+                variant = workers.enter_context(self._worker("device", self.task.target))
+                self._load(variant, candidate, parameters)
+                reference = workers.enter_context(self._worker("baseline", self.task.target))
+                self._load_reference(reference)
+            with gpu.lock(gpu.uuid(), _GPU_SECONDS) as held:
+                if not held:
+                    raise Nothing("the GPU is being used by a judge: try again when the run is paused")
+                events = {
+                    name: _events(self._ask(worker, self._trace_order(), self._limits.call))
+                    for name, worker in (("variant", variant), ("reference", reference))
+                }
         timelines = tuple(
             trace.timeline(name, "measured", trace.slices_of_events(found, own if name == "variant" else (), device=True))
             for name, found in events.items()
@@ -208,12 +215,26 @@ class Inspector:
             answer = self._ask(worker, {"do": "traffic", "inputs": encode(self.task.inputs), "sample": 16}, self._limits.traffic)
         return recording, _read(Traffic, {"report": answer.get("traffic")})
 
+    def _reference_on_host(self) -> tuple[list[dict[str, Any]], str]:
+        """What the host takes for it, or why that is not known: it may take minutes here, and then the model stands alone."""
+        try:
+            return self._reference_events(), ""
+        except Nothing as reason:
+            return [], f"no host time: {reason}"
+        except WorkerLost as lost:
+            if self._cancelled.is_set():
+                raise
+            return [], f"no host time: {'it takes too long on this machine' if lost.kind == 'timeout' else lost.detail}"
+
     def _reference_events(self) -> list[dict[str, Any]]:
         with self._worker("baseline", self.task.target) as worker:
-            self._ask(worker, {
-                "do": "load_reference", "task": encode(self.task), "device": self.place, "seed": self._seed, "compile": False,
-            }, self._limits.load)  # fmt: skip
+            self._load_reference(worker)
             return _events(self._ask(worker, self._trace_order(), self._limits.call))
+
+    def _load_reference(self, worker: Worker) -> None:
+        self._ask(worker, {
+            "do": "load_reference", "task": encode(self.task), "device": self.place, "seed": self._seed, "compile": False,
+        }, self._limits.load)  # fmt: skip
 
     def _trace_order(self) -> dict[str, Any]:
         return {"do": "inspect", "what": "trace", "inputs": encode(self.task.inputs), "seed": self._seed}

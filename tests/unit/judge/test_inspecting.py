@@ -168,3 +168,29 @@ def test_it_can_be_cancelled(inspector):
     assert answer == {"error": "cancelled"}
     assert time.monotonic() - begun < 60, "the loop would have gone on until the limit"
     assert "launches" in look(inspector, COPY, "compiler"), "and it goes on working"
+
+
+def test_a_model_is_inspected_as_it_is_constructed(nursery):
+    from workbench.judge.inspecting import Inspector
+
+    reference = (
+        "import torch\nclass Model(torch.nn.Module):\n    def __init__(self, by):\n        super().__init__()\n        self.by = by\n"
+        "    def forward(self, x):\n        return x * self.by\n"
+    )
+    shape, strides = (1000, 1003), (1003, 1)
+    task = Task(
+        "double", reference, "Model", (InputSpec("x", shape, "float32", strides, Values("normal")),), (OutputSpec(shape, "float32"),),
+        Work(8 * 1003000, 1003000), format="model", init_args=(2,),
+    )  # fmt: skip
+    source = COPY + (
+        "\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, by):\n        super().__init__()\n        self.by = by\n"
+        "    def forward(self, x):\n        assert self.by == 2\n        return double(x)\n"
+    )
+    inspector = Inspector(task, device="cpu", nursery=nursery)
+    try:
+        for what in ("compiler", "memory"):
+            report = inspector.inspect(Candidate("k1", "triton", source, "ModelNew"), {}, what, {})
+            assert report.get("launches"), (what, report)
+            assert report["launches"][0]["kernel"] == "copy_kernel"
+    finally:
+        inspector.close()
