@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "judge"))
-
-from conftest import candidate, make_task, spec  # noqa: E402
-
-from workbench.candidate import Verdict  # noqa: E402
-from workbench.judge import statistics  # noqa: E402
-from workbench.records import encode  # noqa: E402
+from workbench.candidate import Candidate, Verdict
+from workbench.judge import statistics
+from workbench.records import encode
+from workbench.task import InputSpec, OutputSpec, Task, Values, Work
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
@@ -52,7 +47,10 @@ def judge():
     from workbench.judge.trial import Limits
     from workbench.target import detect_target
 
-    task = make_task("scale", REFERENCE, [spec("x", (4096, 4096))], [((4096, 4096), "float32")], target=detect_target())
+    shape = (4096, 4096)
+    x = InputSpec("x", shape, "float32", (4096, 1), Values("normal", {"mean": 0.0, "std": 1.0}))
+    output = OutputSpec(shape, "float32")
+    task = Task("scale", REFERENCE, "scale", (x,), (output,), Work(x.nbytes + output.nbytes, x.nbytes // 2), target=detect_target())
     made = Judge(task, device="cuda", limits=Limits(load=30, build=60, call=15, traffic=30, timing=10))
     clock = made.context.clock()
     eager = clock._baseline("eager")
@@ -62,7 +60,7 @@ def judge():
 
 
 def judged(judge, source):
-    return judge.evaluate(candidate(textwrap.dedent(source), "scale"), {}, id="k1.0")
+    return judge.evaluate(Candidate("k1", "triton", textwrap.dedent(source), "scale"), {}, id="k1.0")
 
 
 def test_an_honest_kernel_is_right_and_fast(judge):
