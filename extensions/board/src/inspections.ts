@@ -1,5 +1,6 @@
 /** Inspections of variants: asked for once, kept for as long as the board is open, and shown with a way out while they run. */
 
+import { offerTrace } from "../../bridge";
 import type { Report, What } from "../../protocol";
 import { button, h, put } from "./dom";
 import { newRequest } from "./requests";
@@ -46,8 +47,11 @@ export class Inspections {
     update();
   }
 
-  /** Asks for the file of an inspection, and hands it to the browser's download. `say` gets one line on how it went. */
-  save(request: string, say: (text: string) => void): void {
+  /**
+   * Asks for the file of an inspection, and hands it to the viewer of the JupyterLab extension, if `viewer` is given and there is one,
+   * else to the browser's download. `say` gets one line on how it went.
+   */
+  save(request: string, say: (text: string) => void, viewer?: Element): void {
     this.store.hear(request, (message, buffers) => {
       if (message.type !== "file") return;
       const bytes = buffers[0];
@@ -55,11 +59,15 @@ export class Inspections {
         say(message.error || "The trace did not arrive.");
         return;
       }
+      if (viewer && offerTrace(viewer, message.name, bytes as DataView<ArrayBuffer>)) {
+        say(`Opened ${message.name} in a tab.`);
+        return;
+      }
       const url = URL.createObjectURL(new Blob([bytes as DataView<ArrayBuffer>]));
       const link = h("a", { href: url, download: message.name });
       link.click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
-      say(`Saved as ${message.name}.`);
+      say(viewer ? `Saved as ${message.name}: the viewer comes with the JupyterLab extension, which is not here.` : `Saved as ${message.name}.`);
     });
     this.store.model.send({ type: "save", request });
   }

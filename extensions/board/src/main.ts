@@ -76,7 +76,7 @@ function render({ model, el }: Props): () => void {
  */
 function keepKeys(root: HTMLElement): void {
   root.addEventListener("keydown", (event) => {
-    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+    if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
   });
 }
 

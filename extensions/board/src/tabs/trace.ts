@@ -51,11 +51,15 @@ export class TraceTab {
       say(status, "Fetching it…");
       this.inspections.save(request, (text) => say(status, text));
     }) : null;
+    const open = report.file ? button("Open in a tab", "The full trace in speedscope, in this JupyterLab. Nothing leaves the machine.", () => {
+      say(status, "Fetching it…");
+      this.inspections.save(request, (text) => say(status, text), place);
+    }) : null;
     const first = drawn[0] && windows.get(drawn[0].kind);
     const apart = windows.size > 1 && h("p", { class: "kw-dim" }, "The two are times of different kinds, each on a scale of its own: their lengths can't be compared.");
     put(
       place,
-      h("div", { class: "kw-bar-line" }, first ? TimelineView.buttons(first) : null, save, status),
+      h("div", { class: "kw-bar-line" }, first ? TimelineView.buttons(first) : null, open, save, status),
       ...report.notes.map((note) => h("p", { class: "kw-dim" }, note)),
       apart,
       ...report.timelines.flatMap((timeline) => {
