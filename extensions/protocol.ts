@@ -782,7 +782,7 @@ export interface SaveRequest {
   request: string;
 }
 
-/** `argument` is the text, id or source; `option` is the backend of a submitted source. */
+/** `argument` is the text, id or source; `option` is the backend of a submitted source, or the island that a hint is for. */
 export interface DoRequest {
   type: "do";
   request: string;

@@ -114,8 +114,8 @@ class RecordedRun:
     def cancel(self) -> RecordedRun:
         return self._do("cancel")
 
-    def hint(self, text: str) -> RecordedRun:
-        return self._do("hint", text)
+    def hint(self, text: str, island: str = "") -> RecordedRun:
+        return self._do("hint", text, *([island] if island else []))
 
     def ban(self, text: str) -> RecordedRun:
         return self._do("ban", text)

@@ -60,7 +60,7 @@ def test_what_a_model_was_asked_and_what_it_cost(shown):
     assert "2 048 from the cache".replace(" ", "\u2009", 1) in text
     system = shown.locator(".kw-message", has_text="system").first
     assert not system.evaluate("(one) => one.open")  # long, and the same in every call
-    shown.locator(".kw-message-body .kw-button").first.click()
+    shown.locator(".kw-message[open] .kw-button").first.click()
     assert len(shown.evaluate("navigator.clipboard.readText()")) > 1000
 
 
@@ -115,12 +115,13 @@ def test_what_a_model_writes_is_text(shown):
 
 def test_the_budget_burns_between_judgements(shown):
     def seconds():
-        text = shown.locator(".kw-burn-item", has_text="Time").inner_text()
-        minutes, rest = re.search(r"≈ (\d+) min (\d+) s of 30 min", text).groups()
-        return 60 * int(minutes) + int(rest)
+        text = shown.locator(".kw-burn-item").nth(1).inner_text()
+        minutes, rest = re.search(r"≈ (\d+) min (?:(\d+) s )?of 30 min", text).groups()
+        return 60 * int(minutes) + int(rest or 0)
 
     began = seconds()
-    shown.wait_for_function(f"!document.querySelectorAll('.kw-burn-value')[1].textContent.includes('{began % 60} s of')")
+    before = shown.locator(".kw-burn-value").nth(1).inner_text()
+    shown.wait_for_function("(text) => document.querySelectorAll('.kw-burn-value')[1].textContent !== text", arg=before)
     assert seconds() > began
     assert "1 on the way" in shown.locator(".kw-burn").inner_text()
 

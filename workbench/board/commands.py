@@ -54,7 +54,10 @@ def _cancel(run: Run, _: str, __: str) -> str:
     return "Cancelled."
 
 
-def _hint(run: Run, text: str, _: str) -> str:
+def _hint(run: Run, text: str, island: str) -> str:
+    if island:
+        run.hint(text, island)
+        return f"Hint taken: every further proposal on {island} reads it."
     run.hint(text)
     return "Hint taken: every further proposal reads it."
 

@@ -106,9 +106,13 @@ class Evolution:
         """Kills the running ones and ends."""
         return self._say("cancel")
 
-    def hint(self, text: str) -> Evolution:
-        """Tells every later proposal something to try."""
-        return self._must("hint", _words("hint", text))
+    def hint(self, text: str, island: str = "") -> Evolution:
+        """Tells every later proposal something to try; only those on one island, if it is named."""
+        words = _words("hint", text)
+        known = [one["name"] for one in self.header()["islands"]]
+        if island and island not in known:
+            raise MisuseError(f"hint: there is no island {island!r}; there is {', '.join(known) or 'none yet'}")
+        return self._must("hint", f"on {island}: {words}" if island else words)
 
     def ban(self, text: str) -> Evolution:
         """Forbids something in every later proposal."""

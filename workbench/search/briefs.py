@@ -17,6 +17,19 @@ def turn_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:4], "big") >> 1
 
 
+def hints_for(island: Island, islands: Sequence[Island], hints: Sequence[str]) -> tuple[str, ...]:
+    """The person's hints that this island gets: those for all, and those that name it, as in ``on tiles and parameters: two rows``."""
+    names = {one.name for one in islands}
+    heard = []
+    for hint in hints:
+        where, _, text = hint.removeprefix("on ").partition(": ")
+        if not hint.startswith("on ") or where not in names:
+            heard.append(hint)
+        elif where == island.name:
+            heard.append(text)
+    return tuple(heard)
+
+
 def role_of(island: Island, islands: Sequence[Island], plateau: Plateau) -> Role:
     """The island's role; after a plateau its neighbour's aim and hints, under its own name."""
     if not plateau.shift:

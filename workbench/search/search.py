@@ -27,7 +27,7 @@ from workbench.explain.strategy import describe as describe_strategy
 from workbench.records import digest
 from workbench.search import bans
 from workbench.search.asked import Asked, AskQueue
-from workbench.search.briefs import directive_of, role_of, turn_seed
+from workbench.search.briefs import directive_of, hints_for, role_of, turn_seed
 from workbench.search.ideas import Choice, Idea, island_idea, take
 from workbench.search.ledger import Ledger
 from workbench.search.mechanisms import DEFAULT, Mechanisms
@@ -311,8 +311,8 @@ class Search:
             id=f"b{number}", kind=idea.kind, candidate=candidate, island=role, task=self.task,
             parents=self._shown(idea.parents), parameters=dict(idea.parameters),
             expert=dict(idea.expert), directive=directive_of(idea, role, self._plateau, self.mechanisms.diagnosis), experts=self.experts,
-            hints=tuple(self._hints), bans=tuple(self._bans), left=self._ledger.left(), tried=tuple(self.tried),
-            seed=turn_seed(self.seed, number),
+            hints=hints_for(idea.island, self.islands, self._hints), bans=tuple(self._bans), left=self._ledger.left(),
+            tried=tuple(self.tried), seed=turn_seed(self.seed, number),
         )  # fmt: skip
 
     def _shown(self, members: Sequence[Member]) -> tuple[Parent, ...]:

@@ -43,6 +43,7 @@ export function mountControls(parent: Element, store: Store, help: HTMLElement, 
     "aria-label": "A hint for the search, or an idea to ban",
     placeholder: "Tell the search something, e.g. keep the whole row in registers",
   });
+  const island = h("select", { class: "kw-select kw-hint-island", "aria-label": "Which island the hint is for", title: WORDS.island, hidden: true });
   const send = (name: "hint" | "ban"): void => {
     const text = input.value.trim();
     if (!text) {
@@ -50,7 +51,7 @@ export function mountControls(parent: Element, store: Store, help: HTMLElement, 
       input.focus();
       return;
     }
-    act(store, name, text, report);
+    act(store, name, text, report, name === "hint" ? island.value : "");
     input.value = "";
   };
   const hint = button("Hint", WORDS.hint, () => send("hint"));
@@ -63,7 +64,7 @@ export function mountControls(parent: Element, store: Store, help: HTMLElement, 
 
   parent.append(
     h("div", { class: "kw-verbs", role: "group", "aria-label": "Run" }, step, auto, pause, resume, stop, cancel),
-    h("div", { class: "kw-hints", role: "group", "aria-label": "Guide the search" }, input, hint, ban, help),
+    h("div", { class: "kw-hints", role: "group", "aria-label": "Guide the search" }, input, island, hint, ban, help),
     answer,
     said,
     why,
@@ -80,7 +81,14 @@ export function mountControls(parent: Element, store: Store, help: HTMLElement, 
     pause.hidden = can.resume === "";
     resume.hidden = can.resume !== "";
     for (const element of [hint, ban]) enable(element, gone === "", gone || (element === hint ? WORDS.hint : WORDS.ban));
-    input.disabled = gone !== "";
+    input.disabled = island.disabled = gone !== "";
+    const names = header.islands.map((one) => one.name);
+    if (island.options.length !== names.length + 1) {
+      const chosen = island.value;
+      put(island, h("option", { value: "" }, "on all islands"), ...names.map((one) => h("option", { value: one }, `on ${one}`)));
+      island.value = names.includes(chosen) ? chosen : "";
+      island.hidden = names.length < 2;
+    }
     put(said, ...header.hints.map((text) => note("hint", text)), ...header.bans.map((text) => note("banned", text)));
     said.hidden = said.childElementCount === 0;
     say(why, gone);

@@ -16,6 +16,7 @@ from workbench.errors import MisuseError
         ("stop", "", "", ("stop",)),
         ("cancel", "", "", ("cancel",)),
         ("hint", "wide loads", "", ("hint", "wide loads")),
+        ("hint", "wide loads", "memory", ("hint", "wide loads", "memory")),
         ("ban", "atomics", "", ("ban", "atomics")),
         ("pin", "k3", "", ("pin", "k3")),
         ("branch", "k3", "", ("branch", "k3")),

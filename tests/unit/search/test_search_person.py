@@ -24,6 +24,17 @@ def test_hints_and_bans_are_in_every_later_brief():
     assert all(brief.hints == ("try split-K",) and brief.bans == ("no atomics",) for brief in later)
 
 
+def test_a_hint_for_one_island_is_heard_on_that_one_alone():
+    search = make(patience=1000)
+    search.hint(f"on {ROLES[1].name}: two rows")
+    search.hint("on each row: one pass")  # no island is called so: it is for all
+    later = [brief for brief, *_ in drive(search, steps=16)]
+    assert {brief.island.name for brief in later} == {role.name for role in ROLES}
+    for brief in later:
+        own = ("two rows",) if brief.island.name == ROLES[1].name else ()
+        assert brief.hints == (*own, "on each row: one pass")
+
+
 def test_a_pin_brings_the_candidate_to_every_island_and_every_step_starts_from_it():
     search = make(patience=1000)
     drive(search, steps=12)
