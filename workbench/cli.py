@@ -122,6 +122,11 @@ def _parser() -> argparse.ArgumentParser:
     judging.add_argument("--quick", action="store_true", help="leave out the cases that take long")
     judging.add_argument("--json", action="store_true")
 
+    showing = kinds.add_parser("board", help="the board with thousands of variants, in JupyterLab and a headless Chromium")
+    showing.set_defaults(command=_bench_board)
+    showing.add_argument("--variants", type=int, default=10_000, metavar="N", help="in the stored run (default %(default)s)")
+    showing.add_argument("--json", action="store_true")
+
     doctor = commands.add_parser("doctor", help="what this machine can do")
     doctor.set_defaults(command=_doctor)
     return parser
@@ -185,6 +190,14 @@ def _bench_judge(options: argparse.Namespace) -> int:
     from workbench.bench.redteam import main as judge_corpus
 
     return judge_corpus(options.device, options.corpus, options.only, options.json, options.quick)
+
+
+def _bench_board(options: argparse.Namespace) -> int:
+    from workbench.bench.board import main as measure
+
+    if options.variants < 20:
+        raise MisuseError(f"--variants {options.variants}: give at least 20, or there is nothing to scroll")
+    return measure(options.variants, options.json)
 
 
 def _doctor(options: argparse.Namespace) -> int:
