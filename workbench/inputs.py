@@ -22,7 +22,7 @@ def make_inputs(specs: Sequence[InputSpec], seed: int, device: str = "cpu") -> l
     Each input has a stream of its own, derived from the seed and its position, so that changing one spec leaves the others.
 
     Raises:
-        ValueError: a spec of kind ``bytes``, whose content only the judge can send.
+        ValueError: a spec of kind ``bytes`` that comes without its content.
     """
     return [make_input(spec, stream_seed(seed, position), device) for position, spec in enumerate(specs)]
 
@@ -86,6 +86,19 @@ def _draw(spec: InputSpec, shape: list[int], dtype: torch.dtype, generator: torc
     if kind == "triangular":
         values = normal()
         return values.tril() if args.get("lower", 1.0) else values.triu()
+    if kind == "bytes" and isinstance(spec.values.value, str):
+        return _content(spec.values.value, dtype, shape).to(device)
     if kind == "scalar":
         return torch.full(shape, spec.values.value, dtype=dtype, device=device)
     raise ValueError(f"input {spec.name!r}: its content has to be sent, no generator describes it")
+
+
+def _content(text: str, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
+    """Content in base64: the elements in order, expanded dimensions once."""
+    import base64
+
+    import torch
+
+    data = bytearray(base64.b64decode(text))
+    wide = torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return (wide != 0 if dtype is torch.bool else wide.view(dtype)).reshape(shape)

@@ -29,7 +29,7 @@ class Values:
 
     Kinds and their `args`: normal(mean, std), uniform(lo, hi), positive(scale), probabilities(dim), integers(lo, hi; hi is
     excluded), permutation(), mask(p), one_hot(dim), triangular(lower: 1 or 0, mean, std), scalar() with the Python value in
-    `value`, bytes() where the judge sends the content because no other kind describes it.
+    `value`, bytes() where no other kind describes it: `value` is the content in base64, the same for every seed.
     """
 
     kind: ValueKind
@@ -122,6 +122,16 @@ class Task:
     matmul_precision: str = "highest"
     differentiable: bool = False
     target: str = "cuda:90"
+    changes: tuple[str, ...] = ()
+    """Arguments that the op writes to. What they hold afterwards counts as further outputs, in this order."""
+    random: str = ""
+    """The op that draws random numbers, if one does: such a Task is judged by distribution."""
+
+    @property
+    def changed_positions(self) -> tuple[int, ...]:
+        """Where the arguments stand that the op writes to."""
+        names = [spec.name for spec in self.inputs]
+        return tuple(names.index(name) for name in self.changes)
 
     @property
     def id(self) -> str:

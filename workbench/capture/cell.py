@@ -108,7 +108,7 @@ class _Watch:
             if rank < 3:
                 raise
             raise CaptureError(f"{label_of(call)} raises {describe(error, self.filename)}: mend the op or its inputs first") from error
-        if flatten(call.value):
+        if flatten(call.value) or (rank >= 3 and call.changed()):
             self.best = (rank, call)
         elif rank >= 3:
             self.without_tensor = call

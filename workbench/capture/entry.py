@@ -140,7 +140,7 @@ def capture(
     op, args, kwargs = _flattened(call.op, call.args, call.kwargs)
     label = identifier(name or label_of(call))
     refuse_call(call, label)
-    if call.ran and not flatten(call.value):
+    if call.ran and not flatten(call.value) and not call.changed():
         returned = type(call.value).__qualname__
         raise CaptureError(f"{label} returns no tensor but {returned}: return the tensors that it computes")
     written = _write(op, args, kwargs, label, call)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from workbench.capture.captured import Captured
-from workbench.capture.references import Reference, describe, flatten, load_reference
+from workbench.capture.references import Reference, describe, flatten, load_reference, with_changed
 from workbench.capture.specs import check_tensor, describe_scalar, describe_tensor, dtype_name, version_of
 from workbench.capture.tracing import Trace, trace
 from workbench.capture.work import count_work
@@ -20,8 +20,6 @@ from workbench.task import InputSpec, OutputSpec, Precision, Role, Task, Values,
 
 if TYPE_CHECKING:
     from workbench.capture.entry import Call
-
-RANDOM = "for now: ops that draw random numbers can't be judged yet"
 
 TOLERANCE: Mapping[torch.dtype, float] = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Error, relative to the output's root mean square, up to which live op and reference agree: they make the same ATen calls."""
@@ -75,7 +73,14 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     reference = written.reference or load_reference(task)
     found = trace(written.traced or reference.call, specs, device, written.free)
     refuse(found, name)
-    refuse_in_place(found.changed, specs, name)
+    if changes := _arguments(found.changed, specs) or _seen_to_change(name, call, written, found, specs, str(device)):
+        task = replace(task, changes=changes)
+        written = replace(written, live=_with_changed(written.live, task.changed_positions))
+        reference = replace(reference, changes=task.changed_positions)
+        found = trace(with_changed(written.traced or reference.call, task.changed_positions), specs, device, written.free)
+        several = "s" if len(changes) > 1 else ""
+        notes = (*notes, f"{name} changes its input{several} {' and '.join(changes)} in place: a kernel must change the same, and no other")
+    task = replace(task, random=found.random)
     notes = (*notes, *written.notes, *_trace_notes(found))
     _check_outputs(found.outputs, name)
     free = list(written.free.values())
@@ -83,6 +88,9 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     if not call.ran and not costly:
         call.run_or_refuse(name)
     outputs = flatten(call.value) if call.ran else list(found.outputs)
+    if call.ran and task.changes:
+        values = [value for _, value, _ in written.leaves]
+        outputs += [values[position] for position in task.changed_positions]
     if not outputs:
         raise CaptureError(f"{name} returns no tensor but {type(call.value).__qualname__}: return the tensors that it computes")
     _check_outputs(outputs, name)
@@ -92,17 +100,48 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     if not call.ran:
         notes = (*notes, f"{name} is large and wasn't run at capture: its outputs' shapes are from its graph")
     elif call.changed():
-        # Only a run on inputs that nobody else has tells what the op changes from what the cell changes after the call.
-        drawn = make_inputs(specs, 0, str(device))
-        before = [version_of(value) for value in drawn]
-        expected = _run(name, written.live, drawn)
-        now = [version_of(value) for value in drawn]
-        refuse_in_place([spec.name for spec, old, new in zip(specs, before, now, strict=True) if old != new], specs, name)
-        notes = (*notes, f"the inputs of {name} change: the cell writes to them after the call, or {name} to a tensor of its own")
-        compare(name, reference, make_inputs(specs, 0, str(device)), expected)
+        if not task.changes:
+            notes = (*notes, f"the inputs of {name} change: the cell writes to them after the call, or {name} to a tensor of its own")
+        expected = _run(name, written.live, make_inputs(specs, 0, str(device)))
+        task = _checked(name, task, reference, lambda: make_inputs(specs, 0, str(device)), expected)
     elif written.reference is None:
-        compare(name, reference, [value for _, value, _ in written.leaves], outputs)
+        task = _checked(name, task, reference, lambda: [value for _, value, _ in written.leaves], outputs)
+    if task.random:
+        notes = (*notes, f"{name} draws random numbers ({task.random}): a kernel is judged by the distribution of its results")
     return Captured(task, call.value, written.live, shown, str(device), notes)
+
+
+def _with_changed(live: Callable[[list[Any]], list[torch.Tensor]], changes: Sequence[int]) -> Callable[[list[Any]], list[torch.Tensor]]:
+    def called(values: list[Any]) -> list[torch.Tensor]:
+        return [*live(values), *(values[position] for position in changes)]
+
+    return called
+
+
+def _seen_to_change(name: str, call: Call, written: Written, found: Trace, specs: Sequence[InputSpec], device: str) -> tuple[str, ...]:
+    """Arguments that the op writes to, where no graph tells: only a run on inputs that nobody else has does.
+
+    What the cell writes to them after the call does not count.
+    """
+    if not found.reason or not call.ran or not call.changed():
+        return ()
+    drawn = make_inputs(specs, 0, device)
+    before = [version_of(value) for value in drawn]
+    _run(name, written.live, drawn)
+    return _arguments([spec.name for spec, old, new in zip(specs, before, map(version_of, drawn), strict=True) if old != new], specs)
+
+
+def _arguments(changed: Sequence[str], specs: Sequence[InputSpec]) -> tuple[str, ...]:
+    """Those that are no buffers, which are the op's own to write to."""
+    own = {spec.name for spec in specs if spec.role == "buffer"}
+    return tuple(argument for argument in changed if argument not in own)
+
+
+def _checked(
+    name: str, task: Task, reference: Reference, inputs: Callable[[], list[Any]], expected: Sequence[torch.Tensor]
+) -> Task:  # fmt: skip
+    """The task, once its rebuilt reference has given what the live op gave; of a random one, only the same shapes."""
+    return replace(task, random=compare(name, reference, inputs, expected, random=task.random))
 
 
 def _check_outputs(outputs: Sequence[torch.Tensor], name: str) -> None:
@@ -135,8 +174,6 @@ def make_specs(
 
 def refuse(found: Trace, name: str) -> None:
     """Refuses what can't be judged, by what the trace shows."""
-    if found.random:
-        raise CaptureError(f"{RANDOM}; {name} calls {found.random}: pass the random tensor in, or use eval()")
     if found.dynamic:
         also = " (indexing with a boolean mask is one)" if "nonzero" in found.dynamic else ""
         raise CaptureError(
@@ -145,41 +182,40 @@ def refuse(found: Trace, name: str) -> None:
         )
 
 
-def refuse_in_place(changed: Sequence[str], specs: Sequence[InputSpec], name: str) -> None:
-    """Refuses an op that writes to its arguments: only what it returns is judged. Buffers are its own to write to."""
-    own = {spec.name for spec in specs if spec.role == "buffer"}
-    arguments = [argument for argument in changed if argument not in own]
-    if arguments:
-        several = "s" if len(arguments) > 1 else ""
-        raise CaptureError(
-            f"{name} changes its input{several} {' and '.join(arguments)} in place: "
-            "write it so that it returns the result, then it can be judged"
-        )
-
-
-def compare(name: str, reference: Reference, inputs: Sequence[Any], expected: Sequence[torch.Tensor]) -> None:
+def compare(
+    name: str, reference: Reference, inputs: Callable[[], list[Any]], expected: Sequence[torch.Tensor], *, random: str = ""
+) -> str:  # fmt: skip
     """Runs the rebuilt reference once and holds it against what the live op gave.
 
+    Returns:
+        The op that draws random numbers: `random`, or words for one that no graph shows. Then only shapes and dtypes are compared.
+
     Raises:
-        CaptureError: they differ, and a second run tells whether the op is random.
+        CaptureError: they differ.
     """
-    got = _run(name, lambda values: reference(*values), list(inputs))
-    difference = differing(got, expected)
+
+    def run() -> list[torch.Tensor]:
+        return _run(name, lambda values: reference(*values), inputs())
+
+    got = run()
+    difference = differing(got, expected, values=not random)
     if difference is None:
-        return
-    if differing(_run(name, lambda values: reference(*values), list(inputs)), got) is not None:
-        raise CaptureError(f"{RANDOM}; two runs of {name} on the same inputs differ")
+        return random
+    if not random and differing(got, expected, values=False) is None and differing(run(), got) is not None:
+        return "two runs on the same inputs differ"
     raise CaptureError(f"the captured text of {name} gives other values than the live op: {difference}")
 
 
-def differing(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> str | None:
-    """How two lists of outputs differ; None where they agree within rounding."""
+def differing(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], *, values: bool = True) -> str | None:
+    """How two lists of outputs differ; None where they agree within rounding, or in shape and dtype without `values`."""
     if len(got) != len(expected):
         return f"{len(got)} outputs in place of {len(expected)}"
     for place, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return (f"output {place} is {dtype_name(mine.dtype)}{list(mine.shape)} in place of "
                     f"{dtype_name(theirs.dtype)}{list(theirs.shape)}")  # fmt: skip
+        if not values:
+            continue
         if mine.element_size() == 1 and mine.dtype is not torch.bool:
             mine, theirs = mine.float(), theirs.float()
         if mine.numel() == 0 or torch.equal(mine, theirs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,14 +49,28 @@ class Reference:
         call: the function, or the constructed Model.
         namespace: the module text's globals.
         module: the Model, None for a function; its parameters can be reloaded by ``load_state_dict``.
+        changes: positions of the inputs that it writes to; they come after its outputs.
+        random: the op in it that draws random numbers, empty where none does.
     """
 
     call: Any
     namespace: Mapping[str, Any]
     module: torch.nn.Module | None = None
+    changes: tuple[int, ...] = ()
+    random: str = ""
 
     def __call__(self, *inputs: Any) -> list[torch.Tensor]:
-        return flatten(self.call(*inputs))
+        return with_changed(self.call, self.changes)(*inputs)
+
+
+def with_changed(call: Callable[..., Any], changes: Sequence[int]) -> Callable[..., list[torch.Tensor]]:
+    """The call with a flat result: its outputs, and behind them the inputs at the positions that it writes to."""
+
+    def called(*inputs: Any) -> list[torch.Tensor]:
+        outputs = flatten(call(*inputs))
+        return [*outputs, *(inputs[position] for position in changes)]
+
+    return called
 
 
 def load_reference(task: Task, *, device: str | None = None, seed: int | None = None) -> Reference:
@@ -72,8 +86,9 @@ def load_reference(task: Task, *, device: str | None = None, seed: int | None = 
     if task.entry not in namespace:
         raise CaptureError(f"the reference of {task.name} doesn't define {task.entry}")
     entry = namespace[task.entry]
+    changes = task.changed_positions
     if task.format != "model":
-        return Reference(entry, namespace)
+        return Reference(entry, namespace, changes=changes, random=task.random)
     with torch.random.fork_rng(enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
@@ -82,7 +97,7 @@ def load_reference(task: Task, *, device: str | None = None, seed: int | None = 
         module = entry(*(given() if callable(given) else task.init_args))
     if device is not None:
         module = module.to(device)
-    return Reference(module, namespace, module)
+    return Reference(module, namespace, module, changes, task.random)
 
 
 def fingerprint(output: torch.Tensor, count: int = 64) -> dict[str, Any]:

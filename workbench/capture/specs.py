@@ -6,6 +6,7 @@ tensors are read whole, for their exact range: an index one too large would cras
 
 from __future__ import annotations
 
+import base64
 import math
 from typing import Any
 
@@ -20,6 +21,8 @@ WHOLE = 1 << 22
 """Elements up to which a matrix is read whole to confirm that it is triangular, or its rows one-hot."""
 UNNAMED = "the input "
 """How notes begin that are made before the input's name is known."""
+CONTENT = 1 << 16
+"""Bytes up to which the content of a tensor may be part of a Task."""
 LINES = 64
 """Rows that are read to see whether each sums to one, or is a permutation."""
 
@@ -45,6 +48,12 @@ def describe_tensor(
 def describe_scalar(name: str, value: Any) -> InputSpec:
     """The spec of a Python value that goes to the op as it is."""
     return InputSpec(name, (), "python", (), Values("scalar", value=value))
+
+
+def content(tensor: torch.Tensor) -> Values:
+    """The tensor itself, where no distribution describes it."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return Values("bytes", {}, base64.b64encode(flat.view(torch.uint8).numpy().tobytes()).decode())
 
 
 def version_of(value: Any) -> int:
@@ -87,7 +96,7 @@ def describe_values(tensor: torch.Tensor) -> tuple[Values, tuple[str, ...]]:
         values = Values("mask", {"p": _round(p) if 0 < p < 1 else 0.5})
     else:
         values, notes = (_describe_floats if tensor.is_floating_point() else _describe_integers)(tensor)
-    return Values(values.kind, {key: float(value) for key, value in values.args.items()}), notes
+    return Values(values.kind, {key: float(value) for key, value in values.args.items()}, values.value), notes
 
 
 def sample(tensor: torch.Tensor) -> torch.Tensor:
@@ -118,6 +127,9 @@ def _describe_integers(tensor: torch.Tensor) -> tuple[Values, tuple[str, ...]]:
     if low == high and tensor.numel() > 1:
         notes = (f"{UNNAMED}is {low} everywhere, and stays so: other values might not be valid for the op",)
     elif tensor.dim() == 1 and size > 2 and bool((tensor[1:] >= tensor[:-1]).all()):
+        # Offsets: any other draw would not be valid for the op.
+        if tensor.numel() * tensor.element_size() <= CONTENT:
+            return content(tensor), (f"{UNNAMED}is sorted, like offsets: its content itself is part of the task, the same for every seed",)
         notes = (f"{UNNAMED}is sorted; the values drawn for it are not",)
     return Values("integers", {"lo": low, "hi": high + 1}), notes
 

@@ -18,8 +18,9 @@ from workbench.judge.memory import set_inner
 MARGIN = 64 << 10
 """Bytes on each side of every tensor."""
 
-POISONS: Mapping[str, int] = {"nan": 0xFF, "large": 0x5A}
-"""The byte that fills everything. 0xFF reads as NaN in every floating dtype and as -1 in integers; 0x5A as a large number in most."""
+POISONS: Mapping[str, int] = {"nan": 0xFF, "large": 0x5A, "other": 0xDA}
+"""The byte that fills everything. 0xFF reads as NaN in every floating dtype and as -1 in integers; 0x5A as a large number in most,
+0xDA as a negative one."""
 
 _EMPTY: tuple[Callable[..., Any], ...] = (
     torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty, torch.Tensor.new_empty_strided,
@@ -31,27 +32,32 @@ class Arena:
 
     def __init__(self, poison: str) -> None:
         self.poison = poison
-        self._blocks: list[tuple[str, torch.Tensor, int]] = []
+        self._blocks: list[tuple[str, torch.Tensor, int, int]] = []
 
-    def place(self, tensor: torch.Tensor, name: str = "") -> torch.Tensor:
-        """A tensor of the same shape, dtype, strides and content, with margins around it."""
-        placed = self.empty(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, name)
+    def place(self, tensor: torch.Tensor, name: str = "", shift: int = 0) -> torch.Tensor:
+        """A tensor of the same shape, dtype, strides and content, with margins around it, `shift` elements off its alignment."""
+        placed = self.empty(tensor.shape, tensor.stride(), tensor.dtype, tensor.device, name, shift)
         # Through the span of memory, not elementwise: expanded dimensions repeat one element.
         span = _span(tensor.shape, tensor.stride())
         if span:
             torch.as_strided(placed, (span,), (1,)).copy_(torch.as_strided(tensor, (span,), (1,)))
         return placed
 
-    def empty(self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device, name: str = "") -> torch.Tensor:
+    def empty(
+        self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device, name: str = "", shift: int = 0
+    ) -> torch.Tensor:  # fmt: skip
         """A tensor full of poison, with margins of poison."""
         with torch._C.DisableTorchFunction():
-            size = _span(shape, strides) * torch.empty((), dtype=dtype).element_size()
-            padded = -(-size // 512) * 512
+            itemsize = torch.empty((), dtype=dtype).element_size()
+            start, size = MARGIN + shift * itemsize, _span(shape, strides) * itemsize
+            padded = -(-size // 512) * 512 + shift * itemsize
+            padded = -(-padded // 8) * 8
             block = torch.full((padded + 2 * MARGIN,), POISONS[self.poison], dtype=torch.uint8, device=device)
             if dtype is torch.bool:
-                block[MARGIN : MARGIN + size] = 1
-            self._blocks.append((name, block, size))
-            made = torch.as_strided(block[MARGIN:].view(dtype), tuple(shape), tuple(strides))
+                block[start : start + size] = 1
+            self._blocks.append((name, block, start, size))
+            usable = block[start : start + (padded + MARGIN) // itemsize * itemsize]
+            made = torch.as_strided(usable.view(dtype), tuple(shape), tuple(strides))
             if device.type == "cpu":
                 set_inner(made, size)  # the interpreter tells the very access that leaves it
             return made
@@ -59,8 +65,8 @@ class Arena:
     def broken(self) -> str:
         """Which tensor had something written beside it; empty if none."""
         with torch._C.DisableTorchFunction():
-            for name, block, size in self._blocks:
-                for side, margin in (("before", block[:MARGIN]), ("behind", block[MARGIN + size :])):
+            for name, block, start, size in self._blocks:
+                for side, margin in (("before", block[:start]), ("behind", block[start + size :])):
                     if bool((margin != POISONS[self.poison]).any()):
                         return f"{side} {name or 'memory of its own'}"
         return ""

@@ -40,10 +40,11 @@ class Caller:
     timeout: float
     allowed: float = 0.0
     calls: int = 0
+    last: Draw | None = None
     _ahead: Ahead | None = field(default=None, init=False, repr=False)
 
     def check(
-        self, kind: InputSet, *, poison: str, rewrite: bool = False, known: Sequence[Error] | None = None
+        self, kind: InputSet, *, poison: str, rewrite: bool = False, known: Sequence[Error] | None = None, draw: Draw | None = None
     ) -> tuple[Expected, list[torch.Tensor]]:
         """One call on fresh content, compared in full. Returns what was expected and what came.
 
@@ -51,13 +52,14 @@ class Caller:
             poison: what fills uninitialised memory, see `arena`.
             rewrite: put the content behind the last call's pointers, where a cache by address would not notice.
             known: the honest errors, if inputs of this kind were seen before.
+            draw: of an earlier call, to see the same inputs again.
 
         Raises:
             Stop: the candidate is not right.
             Unsupported: it refuses this shape, and may.
         """
         self.trial.drawn = True
-        draw = self.drawn().take(kind, int(rewrite))
+        draw = self.last = draw or self.drawn().take(kind, int(rewrite))
         answer = self._call(draw, poison=poison, rewrite=rewrite, known=known)
         expected = draw.expect(known)
         witness = Witness(draw.seed, kind.name)
@@ -80,8 +82,13 @@ class Caller:
         offsets, sizes = places(expected)
         self.worker.shared.clear()
         answer = self.worker.ask({"do": "outputs", "call": call, "offsets": offsets, "sizes": sizes}, self.timeout)
-        if "error" in answer or not all(same(old, new) for old, new in zip(outputs, self._read(expected), strict=True)):
+        kept = [pair for number, pair in enumerate(zip(outputs, self._read(expected), strict=True)) if number not in expected.aliased]
+        if "error" in answer or not all(same(old, new) for old, new in kept):
             raise Stop(Verdict.WRONG, "a later call changed the outputs of an earlier one: they share memory", Witness(0, kind.name))
+
+    def forget(self) -> None:
+        """Drops what was worked out ahead: it no longer holds once the reference's parameters are others."""
+        self._ahead = None
 
     def drawn(self) -> Ahead:
         """What is worked out ahead of its call."""
@@ -97,6 +104,8 @@ class Caller:
         message = {
             "do": "call", "inputs": encode(kind.specs), "seed": draw.seed, "digest": fingerprint.of_inputs(draw.inputs), "poison": poison,
             "rewrite": rewrite, "offsets": layout(sizes), "sizes": sizes, "sent": None,
+            "random_seed": self.trial.next_seed() if self.reference.random else None, "shift": kind.shift,
+            "exchanges": draw.exchanges,
         }  # fmt: skip
         self.worker.shared.clear()
         if kind.structure:
@@ -112,7 +121,9 @@ class Caller:
         if answer.get("need") == "bytes":
             raise Stop(Verdict.REFUSED, "its process does not see the inputs that it was sent")
         if "error" in answer:
-            raise_error(answer["error"], listed=kind.own_shape or listed(self.trial.task, kind.specs), where=kind.name)
+            raise_error(
+                answer["error"], listed=not kind.optional and (kind.own_shape or listed(self.trial.task, kind.specs)), where=kind.name
+            )
         return answer
 
     def _send(self, inputs: Sequence[Any]) -> list[int]:
@@ -143,7 +154,7 @@ class Caller:
                 continue
             if got != real:
                 self.trial.labels.add("output strides differ from the reference's")
-        if answer.get("aliases"):
+        if answer.get("aliases") and not expected.aliased:
             self.trial.labels.add("returns the memory of an input")
         if expected.mutated and not answer.get("changed"):
             self.trial.labels.add(f"leaves {kind.specs[expected.mutated[0]].name} as it is, which the reference changes")
@@ -179,6 +190,8 @@ def check_form(answer: Mapping[str, Any], expected: Expected, witness: Witness) 
     claims = answer.get("outputs")
     if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
         raise Stop(Verdict.REFUSED, "its process sent what no worker sends")
+    if answer.get("container"):
+        raise Stop(Verdict.WRONG, f"returns a {str(answer['container'])[:60]}, which makes its tensors when it is walked", witness)
     if len(claims) != len(expected.outputs):
         raise Stop(Verdict.WRONG, f"returns {len(claims)} tensors where the reference returns {len(expected.outputs)}", witness)
     for number, (claim, output) in enumerate(zip(claims, expected.outputs, strict=True)):

@@ -29,6 +29,7 @@ import torch
 
 from workbench.judge.expected import CHUNK, ExpectedOutput
 from workbench.judge.patterns import describe
+from workbench.judge.randomness import Draws
 
 ROUND_OFF = {
     torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8,
@@ -83,6 +84,8 @@ def compare(output: torch.Tensor, expected: ExpectedOutput, *, allowed: float = 
     output = output.to(expected.reference.device)
     if expected.reference.numel() == 0:
         return Comparison(True)
+    if expected.draws is not None:
+        return _by_distribution(output, expected, expected.draws)
     if expected.ties is not None:
         wrong, why = expected.ties.fault(output, expected.reference)
         return _exact(output, expected.reference, wrong, why)
@@ -97,6 +100,14 @@ def compare(output: torch.Tensor, expected: ExpectedOutput, *, allowed: float = 
         if not level.fault and not (level.name and few):
             return Comparison(True, level.name, matched=found[0].matched, ratio=found[0].ratio, ratios=found[0].ratios)
     return _witness(output, expected, found[0])
+
+
+def _by_distribution(output: torch.Tensor, expected: ExpectedOutput, draws: Draws) -> Comparison:
+    fault, ratio = draws.fault(output)
+    if fault is None:
+        return Comparison(True, ratio=ratio)
+    index = _unravel(fault.index, expected.reference.shape) if fault.index is not None else ()
+    return Comparison(False, "", fault.reason, 0.0, ratio, index, fault.got, fault.expected, fault.bound, "distribution")
 
 
 class _Level:

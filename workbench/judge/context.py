@@ -62,6 +62,7 @@ class Context:
         self.state_specs: tuple[InputSpec, ...] = ()
         self._reference: Reference | None = None
         self._sets: tuple[InputSet, ...] | Stop | None = None
+        self._neighbours: tuple[InputSet, ...] | None = None
         self._clock: Clock | None = None
 
     def take(self, kind: Kind, workers: Workers) -> Worker:
@@ -106,6 +107,18 @@ class Context:
             return (own,)
         near = tuple(InputSet(item.name, item.inputs, inputsets.listed(self.task, item.inputs)) for item in found)
         return (own, *near[:2]) if self.measured else near[:3]
+
+    def neighbours(self) -> tuple[InputSet, ...]:
+        """Further shapes, for candidates that are to be accepted; found once."""
+        if self._neighbours is None:
+            from workbench.judge import shrink
+
+            known = [kind.specs for kind in self.input_sets()]
+            found = shrink.neighbours(self.task)
+            self._neighbours = tuple(
+                InputSet(item.name, item.inputs, inputsets.listed(self.task, item.inputs)) for item in found if item.inputs not in known
+            )
+        return self._neighbours
 
     def allowed(self) -> float:
         """The round-off that the policy grants beyond the outputs' own."""

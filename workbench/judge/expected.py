@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from workbench.capture.references import Reference
-from workbench.judge import orders, truth
+from workbench.judge import fingerprint, orders, truth
+from workbench.judge.randomness import DRAWS, HELD_OUT, Draws
 from workbench.judge.ties import Ties, watch_ties
 
 CHUNK = 1 << 22
@@ -58,6 +59,8 @@ class ExpectedOutput:
     scale: float
     """Root mean square of the truth."""
     ties: Ties | None = None
+    draws: Draws | None = None
+    """Many runs of a random reference, whose output is compared by distribution."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,13 @@ class Expected:
     """How the truth was had, where not in float64."""
     mutated: tuple[int, ...] = ()
     """Positions of the inputs that the reference itself changes."""
+    aliased: tuple[int, ...] = ()
+    """Positions of the outputs that share memory with an input in the reference: such an output need not outlive the next call."""
+
+    @property
+    def random(self) -> bool:
+        """Whether any output is compared by distribution."""
+        return any(output.draws is not None for output in self.outputs)
 
 
 def expect(reference: Reference, inputs: Sequence[Any], *, known: Sequence[Error] | None = None) -> Expected:
@@ -78,15 +88,12 @@ def expect(reference: Reference, inputs: Sequence[Any], *, known: Sequence[Error
     Args:
         known: errors found earlier for inputs of the same shape and kind; then only the reference and the truth run.
     """
+    if reference.random:
+        return _expect_random(reference, inputs)
     own_inputs = [truth.clone(item) for item in inputs]
     with watch_ties() as seen:
         own = [output.detach() for output in reference(*own_inputs)]
-    mutated = tuple(
-        position
-        for position, (old, new) in enumerate(zip(inputs, own_inputs, strict=True))
-        if isinstance(old, torch.Tensor) and not same(old, new)
-    )
-    own = [output.clone() if any(output is item for item in own_inputs) else output for output in own]
+    mutated, aliased = _touched(inputs, own_inputs, own)
     note = ""
     try:
         with watch_ties() as seen_wide:
@@ -101,7 +108,58 @@ def expect(reference: Reference, inputs: Sequence[Any], *, known: Sequence[Error
             wide = result
         ties = seen.of(result, seen_wide, exact[position]) if not result.is_floating_point() else None
         outputs.append(ExpectedOutput(result, wide, errors[position], rms(wide), ties))
-    return Expected(tuple(inputs), tuple(outputs), note, mutated)
+    return Expected(tuple(inputs), tuple(outputs), note, mutated, aliased)
+
+
+def _touched(inputs: Sequence[Any], after: Sequence[Any], outputs: Sequence[torch.Tensor]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Positions of the inputs that a run changed, and of the outputs that lie in an input's memory."""
+    mutated = tuple(
+        position
+        for position, (old, new) in enumerate(zip(inputs, after, strict=True))
+        if isinstance(old, torch.Tensor) and not same(old, new)
+    )
+    homes = {item.untyped_storage().data_ptr() for item in after if isinstance(item, torch.Tensor) and item.numel()}
+    aliased = tuple(number for number, output in enumerate(outputs) if output.numel() and output.untyped_storage().data_ptr() in homes)
+    return mutated, aliased
+
+
+def _expect_random(reference: Reference, inputs: Sequence[Any]) -> Expected:
+    """Many runs in place of one. Outputs that do not vary are compared as usual, in the reference's own precision."""
+    first = int(fingerprint.of_inputs(inputs), 16) % (1 << 40)
+    runs: list[list[torch.Tensor]] = []
+    touched: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    with torch.random.fork_rng():
+        for number in range(DRAWS + HELD_OUT):
+            torch.manual_seed(first + number)
+            own_inputs = [truth.clone(item) for item in inputs]
+            outputs = reference(*own_inputs)
+            if not runs:
+                touched = _touched(inputs, own_inputs, outputs)
+            runs.append([output.detach().clone() for output in outputs])
+        errors = [Error() for _ in runs[0]]
+        for order in orders.ORDERS:
+            with contextlib.suppress(Exception):
+                torch.manual_seed(first)
+                retiled = orders.run(reference, inputs, order)
+                errors = [old.worst(measure(result, own.double())) for old, result, own in zip(errors, retiled, runs[0], strict=True)]
+    made = []
+    for position, own in enumerate(runs[0]):
+        wide = own.double() if own.is_floating_point() else own
+        draws = [run[position] for run in runs]
+        varies = any(not same(own, other) for other in draws[1:])
+        scale = rms(wide)
+        tolerance = 4 * min(errors[position].max, 1e-2 * scale) + 8 * _round_off(own.dtype) * max(scale, _largest(wide)) if own.is_floating_point() else 0.0  # fmt: skip  # noqa: E501
+        made.append(ExpectedOutput(own, wide, errors[position], scale, draws=Draws(draws, tolerance) if varies else None))
+    return Expected(tuple(inputs), tuple(made), "", *touched)
+
+
+def _round_off(dtype: torch.dtype) -> float:
+    return float(torch.finfo(dtype).eps) / 2
+
+
+def _largest(wide: torch.Tensor) -> float:
+    finite = wide[torch.isfinite(wide)]
+    return float(finite.abs().max()) if finite.numel() else 0.0
 
 
 def measure(result: torch.Tensor, exact: torch.Tensor) -> Error:

@@ -16,7 +16,7 @@ import torch
 
 from workbench.task import InputSpec, Task, Values
 
-Structure = Literal["", "sorted", "outliers", "equal"]
+Structure = Literal["", "sorted", "ramp", "outliers", "equal", "whole"]
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,16 @@ class InputSet:
         name: for people and for the witness.
         own_shape: it has shapes that the Task lists; a candidate may raise on all others.
         structure: how the judge rearranges what it draws; such inputs are sent, since no generator describes them.
+        optional: a candidate may raise on it, whatever its shape: not every kernel takes every layout.
+        shift: elements by which each tensor is off its usual alignment, as slices of larger ones are.
     """
 
     name: str
     specs: tuple[InputSpec, ...]
     own_shape: bool = False
     structure: Structure = ""
+    optional: bool = False
+    shift: int = 0
 
     @property
     def shape(self) -> str:
@@ -95,6 +99,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 def arrange(inputs: Sequence[Any], specs: Sequence[InputSpec], structure: Structure) -> list[Any]:
     """Rearranges drawn inputs in place: floating inputs of the reference, not its parameters or small tensors."""
+    whole = structure == "whole"
     for item, spec in zip(inputs, specs, strict=True):
         plain = isinstance(item, torch.Tensor) and item.is_floating_point() and item.numel() > 1 and 0 not in item.stride()
         if not plain or spec.values.kind not in ("normal", "uniform", "positive"):
@@ -107,11 +112,28 @@ def arrange(inputs: Sequence[Any], specs: Sequence[InputSpec], structure: Struct
             item.copy_(ordered.clamp(-_most(item), _most(item)))
         elif structure == "outliers":
             flat = _wide(item)
-            chosen = torch.rand(item.shape, device=item.device) < 0.01
+            # Repeatable, so that a witness can be seen again; where they fall matters less than that they are there.
+            generator = torch.Generator(device=item.device).manual_seed(item.numel())
+            chosen = torch.rand(item.shape, device=item.device, generator=generator) < 0.01
             item.copy_(torch.where(chosen, flat * 100, flat).clamp(-_most(item), _most(item)))
+        elif structure == "ramp":
+            steps = torch.linspace(-1.0, 2.0, item.numel(), device=item.device).reshape(item.shape)
+            item.copy_(steps * float(_wide(item).abs().amax()))
+        elif structure == "whole":
+            item.copy_(torch.where(_wide(item) > float(_wide(item).median()), 1.0, 0.0))
         elif structure == "equal":
             item.copy_(item[(0,) * item.dim()].clone().expand(item.shape))
+    if whole:
+        _make_large(inputs)
     return list(inputs)
+
+
+def _make_large(inputs: Sequence[Any]) -> None:
+    """Whole numbers of twelve bits in the largest input, ones and zeros in the others: sums that single precision holds exactly."""
+    floats = [item for item in inputs if isinstance(item, torch.Tensor) and item.is_floating_point() and item.numel() > 1]
+    if floats and floats[0].dtype is torch.float32:
+        places = torch.arange(floats[0].numel(), device=floats[0].device).reshape(floats[0].shape)
+        floats[0].mul_((places * 2654435761 % 2048 + 2048).to(torch.float32))
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

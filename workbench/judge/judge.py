@@ -169,7 +169,7 @@ class Judge:
             context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,
             coarse=context.allowed() == 0, used=_used(task),
         )  # fmt: skip
-        if smallest.specs != task.inputs and not found.degenerate and _is_cheap(task, context.place):
+        if smallest.specs != task.inputs and not found.degenerate and not task.random and _is_cheap(task, context.place):
             with contextlib.suppress(Exception):  # at its own size the op may need more memory than there is
                 full = qualify.full_size(context.reference(), task.inputs, (seeds(), seeds()), context.place)
                 if full.degenerate:
@@ -223,7 +223,7 @@ def _used(task: Task) -> tuple[str, ...] | None:
 
 def _in_words(found: Qualification) -> Iterator[str]:
     """What a person should know of the op before the search."""
-    if found.random:
+    if found.random.startswith("an op whose"):
         yield "the op is random: two runs on the same inputs differ, and candidates can't be compared"
     if found.blind and not found.degenerate:
         yield f"on these inputs {' and '.join(found.blind)} can't be told from the reference's own precision"
@@ -234,7 +234,8 @@ def _in_words(found: Qualification) -> Iterator[str]:
 def _passed(trial: Trial) -> Stop:
     if trial.precision:
         return Stop(Verdict.LOWER_PRECISION, f"right within the round-off of {trial.precision}, not within the reference's own")
-    return Stop(Verdict.RIGHT, f"right on {', '.join(trial.input_sets)}")
+    how = "right (distribution)" if trial.task.random else "right"
+    return Stop(Verdict.RIGHT, f"{how} on {', '.join(trial.input_sets)}")
 
 
 def _driver() -> str:

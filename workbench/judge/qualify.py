@@ -45,6 +45,8 @@ def qualify(
         used: names of the inputs that the op reads, if known: one that it never reads is no fault of its values.
     """
     search = _Search(reference, tuple(specs), device, time.perf_counter())
+    if reference.random:
+        return _qualify_random(search, next_seed())
     draws = [make_inputs(specs, next_seed(), device) for _ in range(SEEDS)]
     runs = search.runs(draws)
     noise = max(map(_apart, runs[0], search.outputs(draws[0])), default=0.0)
@@ -62,6 +64,21 @@ def qualify(
     return replace(
         found, degenerate=search.degenerate, advice=search.advice, canaries=tuple(search.tried), blind=tuple(search.blind),
         impact=search.impact, seconds=round(search.spent, 3),
+    )  # fmt: skip
+
+
+def _qualify_random(search: _Search, seed: int) -> Qualification:
+    """Of a random op: bad answers must lie outside of its distribution, such as the middle of it."""
+    expected = expect(search.reference, make_inputs(search.specs, seed, search.device))
+    middle = [output.reference if output.draws is None else output.draws.middle(output.reference) for output in expected.outputs]
+    other = [output.detach() for output in search.reference(*make_inputs(search.specs, seed ^ 1, search.device))]
+    bad = {name: outputs for name, outputs in canaries.of_outputs(expected, other).items() if "sigma" not in name and "left" not in name}
+    for name, outputs in (*bad.items(), ("no randomness at all", middle)):
+        search.note(name, expected, outputs, canaries.ADVICE.get(name, "check that the op is in training mode, and its probability"))
+    low, high = (float(pick(output.truth)) for output in expected.outputs[:1] for pick in (torch.amin, torch.amax))
+    return Qualification(
+        search.degenerate, search.advice, tuple(search.tried), low=low, high=high, random=search.reference.random,
+        seconds=round(search.spent, 3),
     )  # fmt: skip
 
 

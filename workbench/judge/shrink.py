@@ -73,6 +73,13 @@ RECIPES = (
     Recipe("small sizes", (67, 29, 13, 7, 5, 3)),
 )
 
+NEIGHBOURS = (
+    Recipe("sizes of one", (1,)),
+    Recipe("one over a tile", (257, 129, 65, 33, 17)),
+    Recipe("one under a tile", (255, 127, 63, 31, 15)),
+)
+"""Further sets, where kernels that are right by chance end: for those that are to be accepted."""
+
 
 def shape_sets(task: Task) -> tuple[ShapeSet, ...]:
     """Sets of inputs, best first: with the Task's own shapes first where these are small enough.
@@ -98,6 +105,22 @@ def shape_sets(task: Task) -> tuple[ShapeSet, ...]:
             fixed = sorted(set(_axes(task.inputs)) - set(free), reverse=True)
             raise Unshrinkable(f"the reference runs at its own sizes only ({', '.join(map(str, fixed[:4]))})")
         found.append(ShapeSet("the task's shapes", task.inputs))
+    return tuple(found)
+
+
+def neighbours(task: Task) -> tuple[ShapeSet, ...]:
+    """Further sets of inputs whose sizes lie just beside what kernels are cut for, and of single elements."""
+    reference = _Runner(task)
+    free = _free_axes(task, reference)
+    found: list[ShapeSet] = []
+    for recipe in NEIGHBOURS:
+        sizes = dict.fromkeys(free, 1) if recipe.sizes == (1,) else _fitting(task, free, recipe)
+        inputs = resized(task.inputs, sizes)
+        if not sizes or inputs == task.inputs or inputs in [known.inputs for known in found]:
+            continue
+        if max(map(_elements, inputs)) <= LARGE and reference.runs(inputs):
+            longest = max((spec for spec in inputs if spec.is_tensor), key=_elements)
+            found.append(ShapeSet(f"{recipe.name} {'×'.join(map(str, longest.shape))}", inputs))
     return tuple(found)
 
 

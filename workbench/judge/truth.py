@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -68,4 +69,4 @@ def _doubled(reference: Reference) -> Iterator[Reference]:
         yield reference
     else:
         module = copy.deepcopy(reference.module).double()
-        yield Reference(module, reference.namespace, module)
+        yield replace(reference, call=module, module=module)

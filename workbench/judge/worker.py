@@ -22,9 +22,9 @@ from typing import Any
 import torch
 
 from workbench.build.tune import candidate_line, load_candidate
-from workbench.capture.references import flatten
+from workbench.capture.references import flatten, with_changed
 from workbench.inputs import make_inputs
-from workbench.judge import cuda_build, fingerprint, state
+from workbench.judge import cuda_build, exchange, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
 from workbench.judge.shared import SharedFile
 from workbench.judge.warmup import after_fork, has_gpu, warm_compilers, warm_device
@@ -96,13 +96,17 @@ class Driver:
 
     def do_load(
         self, *, source: str, entry: str, parameters: Mapping[str, Any], format: str, init_args: Sequence[Any], device: str,
-        seed: int,
+        seed: int, changes: Sequence[int] = (),
     ) -> dict[str, Any]:  # fmt: skip
-        """Runs the candidate's module; for a model, constructs it. `seed` seeds the constructor as in the judge."""
+        """Runs the candidate's module; for a model, constructs it. `seed` seeds the constructor as in the judge.
+
+        The inputs at the positions `changes` count as outputs too, after each call.
+        """
         self.device = device
         cuda_build.prepare(device)
         made: Any = load_candidate(source, entry, parameters, directory=self.path.parent, name=self.path.stem)
-        self.function = self._construct(made, init_args, seed) if format == "model" else made
+        function = self._construct(made, init_args, seed) if format == "model" else made
+        self.function = with_changed(function, changes) if changes else function
         return {}
 
     def do_load_reference(self, *, task: Mapping[str, Any], device: str, seed: int, compile: bool) -> dict[str, Any]:
@@ -116,9 +120,8 @@ class Driver:
         reference = load_reference(full, device=device, seed=seed)
         self.device = device
         self.module = reference.module
-        self.function = reference.call
-        if compile:
-            self.function = torch.compile(reference.call, mode="max-autotune-no-cudagraphs", dynamic=False)
+        call = torch.compile(reference.call, mode="max-autotune-no-cudagraphs", dynamic=False) if compile else reference.call
+        self.function = with_changed(call, reference.changes) if reference.changes else call
         return {}
 
     def do_record(
@@ -140,7 +143,8 @@ class Driver:
 
     def do_call(
         self, *, inputs: Sequence[Mapping[str, Any]], seed: int, digest: str, poison: str, rewrite: bool, offsets: Sequence[int],
-        sizes: Sequence[int], sent: Sequence[int] | None,
+        sizes: Sequence[int], sent: Sequence[int] | None, random_seed: int | None = None,
+        shift: int = 0, exchanges: Sequence[Sequence[int]] = (),
     ) -> dict[str, Any]:  # fmt: skip
         """Runs the candidate once and puts its outputs into the shared memory.
 
@@ -150,10 +154,15 @@ class Driver:
             rewrite: put the new content behind the pointers of the last call's inputs.
             offsets, sizes: where each output goes and the bytes it may have.
             sent: where the inputs' bytes lie, -1 for Python values; None to draw them from the seed.
+            shift: elements by which the inputs are off their alignment.
+            exchanges: elements of the drawn inputs that change places, see `exchange`.
+            random_seed: of PyTorch's generators before the call, for an op that draws random numbers.
         """
         assert self.function is not None, "load a candidate first"
         specs = _specs(inputs)
         drawn = make_inputs(specs, seed, self.device) if sent is None else self._received(specs, sent)
+        for chosen in exchanges if sent is None else ():
+            drawn = exchange.apply(drawn, chosen)
         if fingerprint.of_inputs(drawn) != digest:
             return {"need": "bytes"}
         arena = Arena(poison)
@@ -163,20 +172,23 @@ class Driver:
                     _behind_its_back(old, new)
         else:
             self._inputs = [
-                arena.place(item, spec.name) if isinstance(item, torch.Tensor) else item
+                arena.place(item, spec.name, shift) if isinstance(item, torch.Tensor) else item
                 for spec, item in zip(specs, drawn, strict=True)
             ]  # fmt: skip
         before = [_print_of(item) for item in self._inputs]
+        if random_seed is not None:
+            torch.manual_seed(random_seed)
         started = time.perf_counter()
         with PoisonedEmpty(arena):
-            outputs = flatten(self.function(*self._inputs))
+            returned = self.function(*self._inputs)
+            outputs = flatten(returned)
         self._synchronize()
         seconds = time.perf_counter() - started
-        self._kept.append(outputs)
+        self._kept.append(list(outputs))
         changed = [spec.name for spec, item, old in zip(specs, self._inputs, before, strict=True) if _print_of(item) != old]
         return {
             "outputs": self._hand_over(outputs, offsets, sizes), "changed": changed, "stray": arena.broken(), "seconds": seconds,
-            "aliases": _aliases(outputs, self._inputs, specs),
+            "aliases": _aliases(outputs, self._inputs, specs), "container": _container(returned),
         }  # fmt: skip
 
     def do_outputs(self, *, call: int, offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
@@ -290,6 +302,17 @@ def _behind_its_back(old: torch.Tensor, new: torch.Tensor) -> None:
     index = tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in zip(old.shape, old.stride(), strict=True))
     alias.set_(old.untyped_storage(), old.storage_offset(), old.shape, old.stride())
     alias[index].copy_(new[index])
+
+
+def _container(value: Any) -> str:
+    """The name of a class that makes its items when it is walked; empty for tensors and plain containers of them."""
+    if isinstance(value, (tuple, list)):
+        own = type(value).__iter__ not in (tuple.__iter__, list.__iter__)
+        return type(value).__name__ if own else next(filter(None, map(_container, value)), "")
+    if isinstance(value, Mapping):
+        own = not isinstance(value, dict) or type(value).values is not dict.values
+        return type(value).__name__ if own else next(filter(None, map(_container, value.values())), "")
+    return ""
 
 
 def _aliases(outputs: Sequence[torch.Tensor], inputs: Sequence[Any], specs: Sequence[InputSpec]) -> list[str]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import torch
+
+from workbench.candidate import Verdict, Witness
+from workbench.judge import state
+from workbench.judge.checks import Caller
 from workbench.judge.context import Context
+from workbench.judge.expected import Expected, same
+from workbench.judge.inputsets import InputSet
 from workbench.judge.launches import Recording
+from workbench.judge.stages import replays
 from workbench.judge.stages.running import FirstRun, may_refuse
 from workbench.judge.stages.variations import others
-from workbench.judge.trial import Trial
+from workbench.judge.trial import Stop, Trial
+from workbench.records import encode
+
+RANDOM_CALLS = 4
+"""Calls on the same inputs, for an op that draws random numbers."""
 
 
 def check(context: Context, trial: Trial, first: FirstRun, recording: Recording) -> None:
@@ -16,11 +28,20 @@ def check(context: Context, trial: Trial, first: FirstRun, recording: Recording)
         Stop: with a witness.
     """
     caller = first.caller
-    caller.check(first.kind, poison="large", rewrite=True, known=[output.error for output in first.expected.outputs])
-    caller.check_kept(0, first.expected, first.outputs, first.kind)
+    again = caller.check(first.kind, poison="large", rewrite=True, known=[output.error for output in first.expected.outputs])
+    kept = [replays.Kept(0, first.expected, first.outputs), replays.Kept(1, *again)]
+    replays.check(caller, first.kind, kept, most=4 if trial.mode == "full" else 2)
     for number, kind in enumerate(others(context, trial, first.kind)):
         with may_refuse(trial, kind):
-            caller.check(kind, poison="nan" if number % 2 else "large")
+            expected, outputs = caller.check(kind, poison=("large", "nan", "other")[number % 3])
+            if kind.structure == "whole":
+                _check_whole(trial, expected, outputs)
+    if first.expected.random:
+        _check_draws(caller, first.kind)
+    elif trial.mode == "full":
+        _check_repeats(trial, caller, first.kind)
+    if trial.mode == "full":
+        _check_new_weights(context, trial, caller, first.kind)
     if not context.measured:
         shapes = dict.fromkeys(kind.shape for kind in context.input_sets() if kind.name in trial.input_sets)
         trial.judged_by = f"interpreter ({', '.join(shapes)})"
@@ -32,3 +53,74 @@ def _check_dots(context: Context, trial: Trial, recording: Recording) -> None:
     uses = {use.precision for launch in recording.launches for use in launch.dots if use.dtype in ("float32", "fp32", "f32")}
     if not context.measured and any(use.startswith("tf32") and use != "tf32x3" for use in uses) and context.allowed() < 2.0**-11:
         trial.precision = trial.precision or "TF32"
+
+
+def _check_whole(trial: Trial, expected: Expected, outputs: list[torch.Tensor]) -> None:
+    """Sums of whole numbers that single precision holds exactly come out exactly, in whatever order they are added."""
+    exact = all(
+        output.reference.is_floating_point() and bool((output.reference.double() == output.truth).all())
+        and float(output.truth.abs().max()) < 2**24
+        for output in expected.outputs if output.reference.numel()
+    )  # fmt: skip
+    if exact and not all(
+        same(got.to(right.reference.device), right.reference) for got, right in zip(outputs, expected.outputs, strict=True)
+    ):
+        trial.labels.add("rounds whole numbers that single precision holds exactly")
+        trial.precision = trial.precision or "a coarser type"
+
+
+def _check_repeats(trial: Trial, caller: Caller, kind: InputSet) -> None:
+    """Three calls on the same inputs, each with other poison in uninitialised memory: a spread beyond honest error is a fault."""
+    expected, outputs = caller.check(kind, poison="nan")
+    draw = caller.last
+    for poison in ("large", "other"):
+        _, again = caller.check(kind, poison=poison, draw=draw)
+        for number, (one, two, right) in enumerate(zip(outputs, again, expected.outputs, strict=True)):
+            if same(one, two):
+                continue
+            trial.labels.add("not deterministic")
+            apart = (one.double() - two.double()).abs().nan_to_num()
+            spread, bound = float(apart.max()), 4 * max(right.error.noise, right.error.max)
+            if one.is_floating_point() and spread <= max(
+                bound, 8 * torch.finfo(one.dtype).eps * float(right.truth.abs().nan_to_num().max())
+            ):
+                continue
+            place = int(apart.argmax())
+            raise Stop(
+                Verdict.WRONG, f"two calls on the same inputs differ by {spread:.3g} where {bound:.3g} is the reference's own error",
+                Witness(draw.seed if draw else 0, kind.name, number, (place,), float(two.reshape(-1)[place]), float(one.reshape(-1)[place]), bound, "not deterministic"),  # noqa: E501
+            )  # fmt: skip
+
+
+def _check_new_weights(context: Context, trial: Trial, caller: Caller, kind: InputSet) -> None:
+    """New parameters in the same memory: what was made of the old ones must not be used any more."""
+    module = caller.reference.module
+    if module is None or "parameters not redrawn" in trial.labels or not context.state_specs:
+        return
+    seed = trial.next_seed()
+    answer = caller.worker.ask({"do": "state", "specs": encode(context.state_specs), "seed": seed}, context.limits.load)
+    if answer.get("redrawn") is True:
+        state.redraw(module, context.state_specs, seed, context.place)
+        caller.forget()
+        try:
+            caller.check(kind, poison="nan")
+        except Stop as stop:
+            if stop.verdict is Verdict.WRONG:
+                raise Stop(stop.verdict, f"after its parameters were changed in place: {stop.reason}", stop.witness) from None
+            raise
+
+
+def _check_draws(caller: Caller, kind: InputSet) -> None:
+    """Several calls of a random op on the same inputs: they must differ, and together be the reference's distribution."""
+    expected, outputs = caller.check(kind, poison="nan")
+    draw, calls = caller.last, [outputs]
+    for number in range(RANDOM_CALLS - 1):
+        calls.append(caller.check(kind, poison=("large", "other")[number % 2], draw=draw)[1])
+    for number, right in enumerate(expected.outputs):
+        if right.draws is None:
+            continue
+        results = [call[number].to(right.reference.device) for call in calls]
+        fault = right.draws.together(results[0], results[1]) or right.draws.together(results[1], results[-1]) or right.draws.pooled(results)
+        if fault is not None:
+            witness = Witness(draw.seed if draw else 0, kind.name, number, (), fault.got, fault.expected, fault.bound, "distribution")
+            raise Stop(Verdict.WRONG, f"{fault.reason} on {kind.name}", witness)

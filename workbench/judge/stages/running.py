@@ -73,6 +73,7 @@ def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> Non
     answer = worker.ask({
         "do": "load", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),
         "format": task.format, "init_args": encode(task.init_args), "device": context.place, "seed": trial.construction_seed,
+        "changes": list(task.changed_positions),
     }, _patience(context, trial, context.limits.load))  # fmt: skip
     if "error" in answer:
         kinds = answer["error"].get("kinds") or () if isinstance(answer["error"], dict) else ()
@@ -86,4 +87,10 @@ def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> Non
         state.redraw(caller.reference.module, specs, seed, context.place)
     else:
         trial.labels.add("parameters not redrawn")
+        if neutral := state.neutral(specs):
+            raise Stop(
+                Verdict.NOT_JUDGED,
+                f"{', '.join(neutral)[:120]} of a fresh Model is constant, and the candidate has other parameters, so nobody would see that "
+                "it ignores one: give it parameters of the reference's names and shapes",
+            )
         caller.reference = context.fresh_reference(trial.construction_seed)

@@ -1,4 +1,4 @@
-"""Which inputs follow the first: other shapes, strided views, other scales, structure."""
+"""Which inputs follow the first: other shapes, strided and shifted views, other scales, structure."""
 
 from __future__ import annotations
 
@@ -13,23 +13,49 @@ from workbench.judge.context import Context
 from workbench.judge.inputsets import InputSet
 from workbench.judge.trial import Trial
 
+_LINEAR = frozenset(
+    {
+        "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "sum", "cumsum", "add", "sub", "rsub", "neg", "t", "transpose",
+        "permute", "view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "slice", "select", "cat", "clone", "contiguous",
+        "avg_pool2d", "repeat", "stack", "matmul", "linear",
+    }
+)  # fmt: skip
+
 
 def others(context: Context, trial: Trial, first: InputSet) -> Iterator[InputSet]:
     """The rest of the sets of differing shape, then variations of the first that it makes sense to try."""
+    full = trial.mode == "full"
     yield from (kind for kind in context.input_sets() if kind is not first)
-    if context.measured and (specs := inputsets.strided(first.specs)):
-        yield InputSet(f"{first.name}, strided", specs, first.own_shape)
+    if full:
+        yield from context.neighbours()
+    if (context.measured or full) and (specs := inputsets.strided(first.specs)):
+        yield InputSet(f"{first.name}, strided", specs, first.own_shape, optional=True)
+    scales = 0
     for factor in (64.0, 1e-3):
         specs = inputsets.scaled(first.specs, factor)
-        if specs and _stays_finite(context, specs):
+        if specs and scales <= full and _stays_finite(context, specs):
+            scales += 1
             yield InputSet(f"{first.name}, values ×{factor:g}", specs, first.own_shape)
-            break
-    if trial.mode == "full" and (specs := inputsets.offset(first.specs, 1000.0)):
+    if full and (specs := inputsets.offset(first.specs, 1000.0)) and _stays_finite(context, specs):
         yield InputSet(f"{first.name}, mean 1000", specs, first.own_shape)
-    structures: Sequence[inputsets.Structure] = ("sorted", "outliers", "equal") if trial.mode == "full" else ("sorted",)
+    structures: Sequence[inputsets.Structure] = ("sorted", "ramp", "outliers", "equal") if full else ("sorted",)
     smallest = min(context.input_sets(), key=lambda kind: sum(spec.nbytes for spec in kind.specs))
     for structure in structures:
         yield InputSet(f"{smallest.name}, {structure}", smallest.specs, smallest.own_shape, structure)
+    if is_linear(context):
+        yield InputSet(f"{smallest.name}, whole numbers", smallest.specs, smallest.own_shape, "whole")
+    if full:
+        yield InputSet(f"{smallest.name}, at odd addresses", smallest.specs, smallest.own_shape, optional=True, shift=1)
+
+
+def is_linear(context: Context) -> bool:
+    """Whether the op only adds and multiplies by its inputs, in single precision: then whole numbers come out exactly."""
+    task = context.task
+    ops = task.graph.ops()
+    single = all(output.dtype == "float32" for output in task.outputs) and all(
+        spec.dtype == "float32" for spec in task.inputs if spec.is_tensor
+    )
+    return bool(ops) and single and context.allowed() == 0 and set(ops) <= _LINEAR and bool(set(ops) & {"mm", "bmm", "addmm", "convolution", "sum", "cumsum", "baddbmm", "mv"})  # fmt: skip  # noqa: E501
 
 
 def _stays_finite(context: Context, specs: Sequence[Any]) -> bool:
