@@ -11,9 +11,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+from workbench.commands import calibrate as calibration
 from workbench.commands import evolve as evolving
+from workbench.commands import experience as experiencing
 from workbench.commands import judge as judgement
 from workbench.commands import profile as profiling
 from workbench.commands import prompt as prompting
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """What argparse can't know: amounts that make no sense, and a GPU that is not there."""
-    for name in ("steps", "seconds", "tokens", "money", "lanes", "evaluations"):
+    for name in ("steps", "seconds", "tokens", "money", "lanes", "evaluations", "seeds"):
         amount = getattr(options, name, None)
         if amount is not None and not amount > 0:
             raise MisuseError(f"--{name} {amount}: give more than 0, or leave it out")
@@ -95,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     clean.add_argument("run", nargs="*", help="ids of runs")
     clean.add_argument("--older-than", type=float, metavar="DAYS")
 
+    experience = commands.add_parser("experience", help="what runs have taught: list, show, export, import")
+    experiencing.add_options(experience)
+
     bench = commands.add_parser("bench", help="benchmarks")
     kinds = bench.add_subparsers(required=True, metavar="KIND")
     experts = kinds.add_parser("experts", help="the built-in kernels against eager, torch.compile and the floor")
@@ -103,6 +107,11 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--ops", default="", metavar="A,B", help="only these ops")
     experts.add_argument("--mode", choices=("quick", "full"), default="full")
     experts.add_argument("--evaluations", type=int, default=40, metavar="N", help="of one op at most (default %(default)s)")
+    experts.add_argument("--reference", type=Path, action="append", default=[], metavar="FILE", help="a reference file in place of the ops")
+    experts.add_argument("--kernelbench", type=Path, metavar="DIR", help="every task of a KernelBench checkout, several at a time")
+    experts.add_argument("--level", type=int, default=1, help="of KernelBench (default %(default)s)")
+    experts.add_argument("--tasks", default="", metavar="N,M", help="only KernelBench tasks of these numbers")
+    experts.add_argument("--jobs", type=int, metavar="N", help="KernelBench tasks at a time (default: a third of the cores)")
     experts.add_argument("--out", type=Path, metavar="DIR", help="write the table there after each op")
     experts.add_argument("--json", action="store_true")
 
@@ -122,10 +131,24 @@ def _parser() -> argparse.ArgumentParser:
     judging.add_argument("--quick", action="store_true", help="leave out the cases that take long")
     judging.add_argument("--json", action="store_true")
 
+    searching = kinds.add_parser(
+        "search", help="what each mechanism of the search is worth, with a scripted programmer and recorded verdicts"
+    )
+    searching.set_defaults(command=_bench_search)
+    searching.add_argument("--seeds", type=int, default=10, metavar="N", help="runs of each op in each arm (default %(default)s)")
+    searching.add_argument("--evaluations", type=int, default=40, metavar="N", help="of one run at most (default %(default)s)")
+    searching.add_argument("--ops", default="", metavar="A,B", help="only these ops")
+    searching.add_argument("--record", type=Path, metavar="FILE", help="instead: judge the designs here, and write the table of verdicts")
+    searching.add_argument("--json", action="store_true")
+
     showing = kinds.add_parser("board", help="the board with thousands of variants, in JupyterLab and a headless Chromium")
     showing.set_defaults(command=_bench_board)
     showing.add_argument("--variants", type=int, default=10_000, metavar="N", help="in the stored run (default %(default)s)")
     showing.add_argument("--json", action="store_true")
+
+    calibrate = kinds.add_parser("calibrate", help="how near honest kernels come to the judge's bounds, and dishonest ones to passing")
+    calibrate.set_defaults(command=calibration.calibrate)
+    calibration.add_options(calibrate)
 
     doctor = commands.add_parser("doctor", help="what this machine can do")
     doctor.set_defaults(command=_doctor)
@@ -172,10 +195,20 @@ def _clean(options: argparse.Namespace) -> int:
 
 
 def _bench_experts(options: argparse.Namespace) -> int:
-    from workbench.bench.experts import run
+    from workbench.bench import experts, kernelbench
 
+    if options.kernelbench:
+        only = [int(number) for number in options.tasks.split(",") if number.strip().isdigit()]
+        table = kernelbench.run(
+            options.kernelbench, level=options.level, only=only, jobs=options.jobs, device=options.device, evaluations=options.evaluations,
+            out=options.out,
+        )  # fmt: skip
+        print(table.json() if options.json else table.markdown() + kernelbench.summary(table))
+        return 0
     ops = [name for name in options.ops.split(",") if name] or None
-    table = run(options.device, ops, options.mode, options.out, evaluations=options.evaluations)
+    table = experts.run(
+        options.device, ops, options.mode, options.out, evaluations=options.evaluations, references=options.reference
+    )  # fmt: skip
     print(table.json() if options.json else table.markdown())
     return 0
 
@@ -190,6 +223,18 @@ def _bench_judge(options: argparse.Namespace) -> int:
     from workbench.bench.redteam import main as judge_corpus
 
     return judge_corpus(options.device, options.corpus, options.only, options.json, options.quick)
+
+
+def _bench_search(options: argparse.Namespace) -> int:
+    ops = [name for name in options.ops.split(",") if name]
+    if options.record:
+        from workbench.bench.landscape import RECORDED, record
+
+        record(options.record, ops or RECORDED)
+        return 0
+    from workbench.bench.search import main as compare
+
+    return compare(options.seeds, options.evaluations, ops, options.json)
 
 
 def _bench_board(options: argparse.Namespace) -> int:

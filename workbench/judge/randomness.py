@@ -135,7 +135,9 @@ class Draws:
         own = max(figures[name] for figures in self._own)
         root = math.sqrt(max(1, self.count))
         chance = {
-            "fixed": 4 / len(self._places), "support": 4 / max(1, self.count), "ranks": len(self._seen) + 2 * _SIGMAS * math.sqrt(2 * len(self._seen)), "mean": _SIGMAS / root,
+            "fixed": 4 / len(self._places),
+            "support": 4 / max(1, self.count),
+            "ranks": len(self._seen) + 2 * _SIGMAS * math.sqrt(2 * len(self._seen)), "mean": _SIGMAS / root,
             "variance": 2 * _SIGMAS / root,
         }  # fmt: skip
         return max(chance.get(name, _SIGMAS / root), (2.0 if name in ("fixed", "support") else _MARGIN) * own)

@@ -48,7 +48,8 @@ def make_untouched(specs: Sequence[InputSpec], seed: int = 0) -> list[Any]:
     with torch._C.DisableTorchFunction():
         for position, spec in enumerate(specs):
             elements = math.prod(spec.shape)
-            drawn = (spec.values.kind != "bytes" or spec.values.value is not None) and (elements <= SMALL or (spec.dtype.startswith(("int", "uint")) and elements <= 1 << 22))
+            known = spec.values.kind != "bytes" or spec.values.value is not None
+            drawn = known and (elements <= SMALL or (spec.dtype.startswith(("int", "uint")) and elements <= 1 << 22))
             if drawn or not spec.is_tensor:
                 arguments.append(make_input(spec, stream_seed(seed, position)))
             else:
