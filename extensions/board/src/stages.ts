@@ -1,8 +1,7 @@
-/** The compiler's stages as text: their names, a plain colouring that does for all of them, and which line comes from which. */
+/** The compiler's stages as text: their names, and a plain colouring that does for all of them. */
 
 import { StreamLanguage } from "@codemirror/language";
 import type { StringStream } from "@codemirror/language";
-import type { Stage } from "../../protocol";
 
 export const STAGES: Record<string, { name: string; about: string }> = {
   cuda: { name: "CUDA", about: "The CUDA C++ source." },
@@ -32,41 +31,3 @@ export const stageLanguage = StreamLanguage.define<null>({
     return null;
   },
 });
-
-/** Which line of the candidate each line of a stage comes from, and back. Lines count from 1; 0 is none. */
-export class LineMap {
-  private readonly back = new Map<number, [number, number][]>();
-
-  constructor(private readonly pairs: [number, number][], last: number) {
-    pairs.forEach(([from, line], index) => {
-      if (!line) return;
-      const until = (pairs[index + 1]?.[0] ?? last + 1) - 1;
-      const ranges = this.back.get(line);
-      if (ranges) ranges.push([from, until]);
-      else this.back.set(line, [[from, until]]);
-    });
-  }
-
-  static of(stage: Stage): LineMap {
-    return new LineMap(stage.lines, stage.text.split("\n").length);
-  }
-
-  get known(): boolean {
-    return this.back.size > 0;
-  }
-
-  sourceOf(line: number): number {
-    let [low, high] = [0, this.pairs.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.pairs[middle]![0] <= line) low = middle + 1;
-      else high = middle;
-    }
-    return low ? this.pairs[low - 1]![1] : 0;
-  }
-
-  /** Ranges of the stage's lines, both ends included. */
-  linesOf(source: number): [number, number][] {
-    return this.back.get(source) ?? [];
-  }
-}

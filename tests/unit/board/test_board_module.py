@@ -129,3 +129,48 @@ def test_importing_the_room_imports_no_widgets():
     script = f"import sys, workbench.board; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_lines_of_a_stage_and_of_the_source_find_each_other(hook):
+    script = (
+        READ
+        + """
+const { LineMap } = await import("./linemap.ts");
+console.log(JSON.stringify(given.map(({ pairs, last }) => {
+  const map = new LineMap(pairs, last);
+  return [Array.from({ length: last }, (_, index) => map.sourceOf(index + 1)), [3, 4, 7].map((source) => map.linesOf(source))];
+})));
+"""
+    )
+    rng = random.Random(4)
+    given = []
+    for _ in range(40):
+        last = rng.randrange(6, 60)
+        starts = sorted(rng.sample(range(1, last + 1), rng.randrange(1, 6)))
+        given.append({"pairs": [[start, rng.choice((0, 3, 4, 7))] for start in starts], "last": last})
+    for one, (back, ranges) in zip(given, node(hook, script, given), strict=True):
+        lines = range(1, one["last"] + 1)
+        wanted = [next((source for start, source in reversed(one["pairs"]) if start <= line), 0) for line in lines]
+        assert back == wanted
+        for source, found in zip((3, 4, 7), ranges, strict=True):
+            assert [line for first, until in found for line in range(first, until + 1)] == [n for n in lines if wanted[n - 1] == source]
+
+
+def test_pieces_of_an_answer_are_put_together(hook):
+    pieces = [
+        [{"brief": "b1", "at": 0, "text": "ab"}],
+        [{"brief": "b1", "at": 2, "text": "cd"}, {"brief": "b2", "at": 0, "text": "x"}],
+        [{"brief": "b1", "at": 9, "text": "lost"}, {"brief": "b2", "at": 1, "text": "y"}],
+        [{"brief": "b1", "at": 0, "text": "abcdefghi"}],
+    ]
+    script = (
+        READ
+        + """
+const { Writings } = await import("./writings.ts");
+const writings = new Writings();
+const filled = (piece) => ({ model: "", why: "", seconds: 0, failed: "", ...piece });
+const whole = given.map((pieces, index) => writings.take(pieces.map(filled), index));
+console.log(JSON.stringify([whole, [...writings.answers.values()].map((answer) => [answer.brief, answer.text, answer.ended])]));
+"""
+    )
+    assert node(hook, script, pieces) == [[True, True, False, True], [["b1", "abcdefghi", 0], ["b2", "xy", 3]]]

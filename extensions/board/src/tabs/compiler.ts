@@ -7,7 +7,8 @@ import * as format from "../format";
 import { WORDS } from "../glossary";
 import type { Tab } from "../inspector";
 import type { Inspections } from "../inspections";
-import { LineMap, STAGES } from "../stages";
+import { LineMap } from "../linemap";
+import { STAGES } from "../stages";
 import type { Store } from "../store";
 import { evaluationOf, facts, pickEvaluation } from "./parts";
 
