@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +78,14 @@ class Table:
 
 def run(
     device: str = "auto", ops: Iterable[str] | None = None, mode: Mode = "full", out: str | Path | None = None, seed: int | None = None,
-    evaluations: int = EVALUATIONS,
+    evaluations: int = EVALUATIONS, references: Sequence[Path] = (),
 ) -> Table:  # fmt: skip
     """Judges every structure of every fitting expert on each op, tunes the fastest, and judges the best one in `mode`.
 
     Args:
         device: ``auto``, ``cuda`` or ``cpu``; without a GPU all times are modelled.
-        ops: names in `ops.OPS`; all by default.
+        ops: names in `ops.OPS`; all by default, none where there are `references`.
+        references: reference files to take in place of them.
         mode: of the last judging of each op's best.
         out: a folder for ``experts.json`` and ``experts.md``, written after each op.
         seed: of the judge's draws, to repeat a run.
@@ -94,11 +95,12 @@ def run(
         MisuseError: an op that is not in the list.
     """
     rows: list[Row] = []
-    for name in ops or OPS:
-        if name not in OPS:
+    chosen = {path.stem: path for path in references}
+    for name in ops or (chosen or OPS):
+        if name not in chosen and name not in OPS:
             raise MisuseError(f"no such op {name!r}: choose among {', '.join(OPS)}")
         started = time.perf_counter()
-        row = bench_op(name, OPS[name], device, mode, seed, evaluations)
+        row = bench_op(name, chosen.get(name) or OPS[name], device, mode, seed, evaluations)
         rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
         print(line(rows[-1]), file=sys.stderr, flush=True)
         if out is not None:
@@ -109,17 +111,22 @@ def run(
     return Table(tuple(rows))
 
 
-def bench_op(name: str, reference: str, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS) -> Row:
-    """One op; what goes wrong is in the row."""
+def bench_op(
+    name: str, reference: str | Path, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS
+) -> Row:  # fmt: skip
+    """One op, given as its text or its file; what goes wrong is in the row."""
+    from workbench.bench.memory import memory_for
     from workbench.capture import capture_file
     from workbench.target import detect_target
 
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / f"{name}.py"
-        path.write_text(reference, encoding="utf-8")
+        path = reference if isinstance(reference, Path) else Path(directory) / f"{name}.py"
+        if isinstance(reference, str):
+            path.write_text(reference, encoding="utf-8")
         try:
-            captured = capture_file(path, target=detect_target())
-            return asyncio.run(_bench(name, captured.task, device, mode, seed, evaluations))
+            task = capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
+            with memory_for(task):
+                return asyncio.run(_bench(name, task, device, mode, seed, evaluations))
         except WorkbenchError as error:
             return Row(name, error=str(error))
 
@@ -213,6 +220,12 @@ def _row(
         best.recipe if best else {}, final.parameters if final else {}, len(judged), verdicts=verdicts,
         modelled=bool(final and final.timing and final.timing.modelled), source=best.source if best else "", trials=trials,
     )  # fmt: skip
+
+
+def row_of(data: Mapping[str, Any]) -> Row:
+    """A row from what `Table.json` wrote of it."""
+    names = {field.name for field in fields(Row)}
+    return Row(**{name: value for name, value in data.items() if name in names})
 
 
 def line(row: Row) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.graph import Node
 from workbench.knowledge.axes import Axes, Dim, UnsupportedError
-from workbench.knowledge.program import Access, Output, Program, Ref, Value
+from workbench.knowledge.program import Access, Output, Program, Ref, Value, Window
 from workbench.task import InputSpec, Task, Values
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -29,6 +29,8 @@ class Handle:
     value: Any
     dims: tuple[Dim, ...] = ()
     dtype: str = "float32"
+    flipped: frozenset[int] = frozenset()
+    """Dimensions that a view shows from their ends."""
 
 
 class Builder:
@@ -169,6 +171,23 @@ class Builder:
         ref = self._add(Value(0, "dot", args=(left.value, right.value), dtype=wide(dtype), over=inner))
         return Handle(ref, (*batch, rows, columns), dtype)
 
+    def window(self, op: str, source: Handle, window: Window, out: Sequence[int], dtype: str, weight: Handle | None = None) -> Handle:
+        """`op` (max, mean, weighted) over windows of an argument's last dimensions, which become `out` long."""
+        if not isinstance(source.value, Ref) or self._values[source.value.id].kind != "load":
+            raise UnsupportedError("a window over something that is computed first")
+        if min(out) == 1 or any(not dim for dim in source.dims[-len(out) :]):
+            raise UnsupportedError("a window over a dimension of one element")
+        access = self._accesses[source.value.id]
+        flat = tuple(atom for dim in source.dims for atom in dim)
+        if self.axes.resolve(flat) != self.axes.resolve(self._values[source.value.id].atoms) or not access.dense:
+            raise UnsupportedError("a window over an argument that is stored in another order")
+        space = tuple(self.axes.new(size) for size in out)
+        over = tuple(atom for dim in space for atom in dim)
+        lead = source.dims[: -len(out)]
+        atoms = (*(atom for dim in lead for atom in dim), *over)
+        args = (source.value,) if weight is None else (source.value, weight.value)
+        return Handle(self._add(Value(0, "window", op, args, wide(dtype), atoms, over, window=window)), (*lead, *space), dtype)
+
     # -- the end ------------------------------------------------------------------------------------------------------------------
 
     def finish(self, outputs: Sequence[tuple[Handle, tuple[int, ...]]]) -> Program:
@@ -190,6 +209,7 @@ class Builder:
                 value.atoms,
                 value.over,
                 value.input,
+                value.window,
             )
             if key in known:
                 renamed[value.id] = known[key]
@@ -247,7 +267,7 @@ def memory_order(spec: InputSpec) -> tuple[tuple[int, ...], bool]:
 
 
 def _deps(value: Value, values: dict[int, Value]) -> frozenset[int]:
-    if value.kind == "load":
+    if value.kind in ("load", "window"):
         return frozenset(value.atoms)
     if value.kind == "index":
         return frozenset(value.over)
@@ -267,5 +287,6 @@ def _check(used: Sequence[Value], accesses: Sequence[Access], atoms: set[int], f
         if len(set(value.atoms)) != len(value.atoms):
             raise UnsupportedError(f"{value.input} is combined with its own transpose after another op")
     known = {atom for access in accesses for dim in access.dims for atom in dim} | fixed
+    known |= {atom for value in used if value.kind == "window" for atom in value.over}
     if atoms - known:
         raise UnsupportedError("a result with a dimension that no argument has")

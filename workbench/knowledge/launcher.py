@@ -51,6 +51,13 @@ class Launcher:
             at += len(dim)
         return " * ".join(part if " " not in part else f"({part})" for part in parts) or "1"
 
+    def define(self, atom: int, hint: str, text: str) -> str:
+        """Names a length that no argument has, computed from others."""
+        name = self.names.new(hint)
+        self.lines.append(f"{name} = {text}")
+        self._size[atom] = name
+        return name
+
     def allocate(self, output: Output, hint: str) -> str:
         """Allocates a result in the order of its memory, and gives its name."""
         name = self.names.new(hint)
@@ -134,6 +141,8 @@ class Launcher:
         for atom in dim:
             if atom in self.program.fixed:
                 self._size.setdefault(atom, str(self.program.sizes[atom]))
+        if len(dim) == 1 and dim[0] in self.program.fixed:
+            return str(self.program.sizes[dim[0]])
         if len(dim) == 1:
             self._size[dim[0]] = name
             return name

@@ -237,6 +237,20 @@ def _glu(builder: Builder, node: Node, x: Handle, dim: int = -1) -> Handle:
     raise UnsupportedError("glu, which cuts a dimension in halves")
 
 
+def _triangle(op: str) -> Lowering:
+    """One triangle of a matrix, the rest zero."""
+
+    def lowering(builder: Builder, node: Node, x: Handle, diagonal: int = 0) -> Handle:
+        if len(x.dims) < 2 or not x.dims[-1] or not x.dims[-2]:
+            raise UnsupportedError("a triangle of a vector")
+        row = builder.index(x.dims[-2])
+        apart = builder.map("sub", builder.index(x.dims[-1]), Handle(row.value, (*row.dims, ()), row.dtype), dtype="int64")
+        inside = builder.map(op, apart, diagonal, dtype="bool")
+        return builder.map("where", inside, x, 0.0 if node.dtype in FLOATS else 0, dtype=node.dtype)
+
+    return lowering
+
+
 POINTWISE: Mapping[str, Lowering] = {
     **{
         op: _direct(op)
@@ -255,5 +269,6 @@ POINTWISE: Mapping[str, Lowering] = {
     "mish": _mish, "log_sigmoid_forward": _log_sigmoid, "hardsigmoid": _hardsigmoid, "hardswish": _hardswish, "where": _where,
     "masked_fill": _masked_fill, "lerp": _lerp, "addcmul": _addcmul, "addcdiv": _addcdiv, "bitwise_not": _bitwise_not, "square": _square,
     "reciprocal": _reciprocal, "xlogy": _xlogy, "sign": _sign, "sgn": _sign, "glu": _glu,
+    "tril": _triangle("le"), "triu": _triangle("ge"),
     "isnan": lambda builder, node, x: builder.map("isnan", x, dtype="bool"),
 }  # fmt: skip

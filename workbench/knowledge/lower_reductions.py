@@ -319,7 +319,10 @@ def _vector_product(builder: Builder, node: Node, x: Handle, y: Handle) -> Handl
 
 def _scan(op: str) -> Lowering:
     def lowering(builder: Builder, node: Node, x: Handle, dim: int, *, dtype: str | None = None) -> Handle:
-        return builder.scan(op, builder.cast(x, node.dtype), dim, node.dtype)
+        wide = builder.cast(x, node.dtype)
+        turned = dim % max(1, len(x.dims)) in x.flipped
+        scanned = builder.scan(f"{op}_from_end" if turned else op, wide, dim, node.dtype)
+        return Handle(scanned.value, scanned.dims, scanned.dtype, x.flipped)
 
     return lowering
 

@@ -13,6 +13,7 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.builder import FLOATS, INTEGERS, Builder, Handle
 from workbench.knowledge.lower_pointwise import POINTWISE
 from workbench.knowledge.lower_reductions import REDUCTIONS
+from workbench.knowledge.lower_windows import WINDOWS
 from workbench.knowledge.picks import resolve_picks
 from workbench.knowledge.program import Program
 from workbench.task import Task
@@ -68,6 +69,8 @@ def _lower(task: Task, builder: Builder) -> Program:
         handle = value({"ref": name})
         if not isinstance(handle, Handle):
             raise UnsupportedError(f"{name} is no tensor")
+        if handle.flipped:
+            raise UnsupportedError("a result that is flipped")
         outputs.append((Handle(handle.value, handle.dims, spec.dtype), spec.strides))
     return builder.finish(outputs)
 
@@ -77,9 +80,11 @@ def _lower_node(builder: Builder, node: Node, base: str, overload: str, value: C
     kwargs = {name: value(arg) for name, arg in node.kwargs.items()}
     if base == "getitem":
         return args[0][args[1]] if isinstance(args[0], tuple) else args[0]
-    lowering: Lowering | None = _VIEWS.get(base) or POINTWISE.get(base) or REDUCTIONS.get(base)
+    lowering: Lowering | None = _VIEWS.get(base) or POINTWISE.get(base) or REDUCTIONS.get(base) or WINDOWS.get(base)
     if lowering is None:
         raise UnsupportedError(f"{node.op} is not an op that the experts know")
+    if base not in _SEE_FLIPS and any(isinstance(arg, Handle) and arg.flipped for arg in args):
+        raise UnsupportedError(f"{node.op} of a dimension that is flipped")
     try:
         return lowering(builder, node, *args, **kwargs)
     except TypeError as error:
@@ -93,6 +98,9 @@ def _split(op: str) -> tuple[str, str]:
         return parts[1], parts[2] if len(parts) > 2 else ""
     return parts[-1].replace("<built-in function getitem>", "getitem"), ""
 
+
+_SEE_FLIPS = {"flip", "cumsum", "cumprod"}
+"""Ops that may be given a flipped tensor: a scan of one is a scan from the end."""
 
 _IGNORED = {"empty", "sym_size", "_assert_async", "_assert_tensor_metadata", "_assert_scalar"}
 
@@ -140,6 +148,11 @@ def _squeeze(builder: Builder, node: Node, x: Handle, dim: Any = None) -> Handle
     return Handle(x.value, kept, x.dtype)
 
 
+def _flip(builder: Builder, node: Node, x: Handle, dims: tuple[int, ...]) -> Handle:
+    turned = frozenset(dim % len(x.dims) for dim in dims)
+    return Handle(x.value, x.dims, x.dtype, x.flipped ^ turned)
+
+
 def _slice(builder: Builder, node: Node, x: Handle, dim: int = 0, start: int | None = 0, end: int | None = None, step: int = 1) -> Handle:
     if node.shape != tuple(builder.axes.size(axes) for axes in x.dims):
         raise UnsupportedError("a slice of a dimension")
@@ -169,5 +182,5 @@ _VIEWS: Mapping[str, Lowering] = {
         ("scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "new_zeros", "new_ones", "new_full"), _constant
     ),
     "expand": _expand, "permute": _permute, "t": _t, "numpy_T": _t, "transpose": _transpose, "unsqueeze": _unsqueeze, "squeeze": _squeeze,
-    "slice": _slice,
+    "slice": _slice, "flip": _flip,
 }  # fmt: skip

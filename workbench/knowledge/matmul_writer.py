@@ -55,6 +55,7 @@ class MatmulWriter:
         largest = max(program.elements(value.deps) for value in program.values)
         self.wide = ".to(tl.int64)" if largest >= 2**31 else ""
         self.outputs = [launcher.allocate(output, "out") for output in program.outputs]
+        self.stop = "K"
 
     def write(self) -> list[Kernel]:
         """The kernels, with their launches in the launcher."""
@@ -74,7 +75,7 @@ class MatmulWriter:
 
     def _whole(self) -> Kernel:
         kernel = Kernel(kernel_name(self.task), "Each program computes one tile of the result, and finishes it in registers.", "")
-        kernel.body = [*self._tile_position(), *self._product_loop("0", "BLOCK_K"), *self._epilogue("acc")]
+        kernel.body = [*self._tile_position(), *self._empty_tiles(), *self._product_loop("0", "BLOCK_K"), *self._epilogue("acc")]
         kernel.grid = f"({self._tiles()}{', ' + self._size('batch') if self.batched else ''},)".replace(",,", ",")
         self._finish(kernel)
         return kernel
@@ -130,6 +131,17 @@ class MatmulWriter:
             lines.append(f"batch = tl.program_id(1){self.wide}")
         return lines
 
+    def _empty_tiles(self) -> list[str]:
+        """Where only a triangle of the result is kept: tiles outside of it are not multiplied."""
+        bounds = {_triangle_of(self.program, output.value, self.product) for output in self.program.outputs}
+        if len(bounds) != 1 or None in bounds:
+            return []
+        ((op, diagonal),) = bounds  # type: ignore[misc]
+        self.stop = "stop"
+        least, most = "tile_n * BLOCK_N - (tile_m * BLOCK_M + BLOCK_M - 1)", "tile_n * BLOCK_N + BLOCK_N - 1 - tile_m * BLOCK_M"
+        outside = f"{least} > {diagonal}" if op == "le" else f"{most} < {diagonal}"
+        return ["# A tile outside of the triangle is zero, whatever is multiplied.", f"stop = tl.where({outside}, 0, K)"]
+
     def _product_loop(self, start: str, step: str) -> list[str]:
         product, wrap = self.product, self.choices["edges"] == "wrap"
         lines = ["acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)"]
@@ -144,7 +156,7 @@ class MatmulWriter:
         right_mask = "k_down < K" if wrap or not product.columns else "(k_down < K) & (cols < N)"
         precision = f', input_precision="{self.choices["precision"]}"' if "precision" in self.choices else ""
         lines += [
-            f"for k in tl.range({start}, K, {step}):",
+            f"for k in tl.range({start}, {self.stop}, {step}):",
             "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",
             "    k_down = k + tl.arange(0, BLOCK_K)[:, None]",
             f"    left = tl.load({product.left.input}_ptr + {left}, mask={left_mask}, other=0.0)",
@@ -161,6 +173,7 @@ class MatmulWriter:
         scope = Scope(
             self.program, self.layout, Names([*_TAKEN, *(value.input for value in self.program.of_kind("scalar"))]), self.needs,
             mask=self._mask, pads={}, env={self.product.dot.id: Expr(accumulator)},
+            indexes={self.product.rows: "rows", self.product.columns: "cols"},
         )  # fmt: skip
         scope.compute([output.value.id for output in self.program.outputs if isinstance(output.value, Ref)])
         stores = []
@@ -198,3 +211,17 @@ class MatmulWriter:
         kernel.options = {"num_warps": "NUM_WARPS"}
         if used("K"):
             kernel.options["num_stages"] = "NUM_STAGES"
+
+
+def _triangle_of(program: Program, result: Any, product: Product) -> tuple[str, int] | None:
+    """(comparison, diagonal) if a result is ``where(column - row <= diagonal, …, 0)``, or with ``>=``; None for any other."""
+    value = program[result.id] if isinstance(result, Ref) else None
+    if value is None or value.op != "where" or value.args[2] != 0 or not isinstance(value.args[0], Ref):
+        return None
+    hit = program[value.args[0].id]
+    if hit.op not in ("le", "ge") or not isinstance(hit.args[0], Ref) or isinstance(hit.args[1], Ref):
+        return None
+    apart = program[hit.args[0].id]
+    if apart.op != "sub" or [program[ref].over for ref in apart.refs] != [product.columns, product.rows]:
+        return None
+    return hit.op, int(hit.args[1])

@@ -12,7 +12,23 @@ from typing import Any, Literal
 
 from workbench.knowledge.axes import Dim
 
-Kind = Literal["load", "scalar", "map", "reduce", "scan", "index", "size", "dot", "given", "gather"]
+Kind = Literal["load", "scalar", "map", "reduce", "scan", "index", "size", "dot", "given", "gather", "window"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a window slides over the last dimensions of its input, which lie at the end of its atoms.
+
+    Attributes:
+        kernel, stride, padding, dilation: of each of these dimensions, outermost first.
+        divisor: what a mean divides by: 0 for the elements that are really there, else that number.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    divisor: int = 0
 
 
 @dataclass(frozen=True)
@@ -29,13 +45,16 @@ class Value:
     Attributes:
         kind: load (an input's element), gather (an input's element at the position `args[0]` along `over`, where `args[1]` holds),
             scalar (a Python number that the caller passes), map (elementwise `op`), reduce and scan (`op` along the atoms `over`), index
-            (position along `over`), size (elements along `over`), dot (matrix product), given (what a kernel gets from elsewhere).
+            (position along `over`), size (elements along `over`), dot (matrix product), given (what a kernel gets from elsewhere), window
+            (max, mean or weighted sum of what a window over `args[0]` sees, its weights in `args[1]`; `atoms` are its own dimensions, of
+            which those in `over` slide).
         args: operands, `Ref` or Python constants.
         dtype: in which it is computed: float32 for every narrower float.
         atoms: for a load: its dimensions flattened in the order of memory.
         over: for reduce, scan, index, size and gather, in the order of the loop.
         deps: the atoms that its value depends on.
         input: for a load, gather or scalar: which argument.
+        window: of a window.
     """
 
     id: int
@@ -47,6 +66,7 @@ class Value:
     over: Dim = ()
     deps: frozenset[int] = frozenset()
     input: str = ""
+    window: Window | None = None
 
     @property
     def refs(self) -> tuple[int, ...]:

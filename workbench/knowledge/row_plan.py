@@ -11,7 +11,10 @@ from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.layout import group_atoms
 from workbench.knowledge.program import Output, Program, Ref, Value
 
-NEUTRAL: Mapping[str, float] = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf, "argmax": -math.inf, "argmin": math.inf}
+NEUTRAL: Mapping[str, float] = {
+    "sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf, "argmax": -math.inf, "argmin": math.inf, "sum_from_end": 0.0,
+    "prod_from_end": 1.0,
+}  # fmt: skip
 """What changes nothing when it is reduced with."""
 
 

@@ -324,7 +324,10 @@ class RowWriter:
     def _scan(self, value: Value, operand: Expr, masked: str) -> Expr:
         """A running sum or product within the block, carried on from the blocks before where there are several."""
         axis = "axis=1" if self.several else "axis=0"
-        function, sign = ("tl.cumsum", "+") if value.op == "sum" else ("tl.cumprod", "*")
+        function, sign = ("tl.cumsum", "+") if value.op.startswith("sum") else ("tl.cumprod", "*")
+        if value.op.endswith("_from_end"):
+            # What lies behind the row's end comes first: it must not count.
+            return Expr(f"{function}({masked}, {axis}, reverse=True)")
         if self.choices["passes"] == "row":
             return Expr(f"{function}({operand.text}, {axis})")
         carry = self._current.names.new("carry")

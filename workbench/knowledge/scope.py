@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.emit import AND, LIBDEVICE_OPS, TRITON_TYPES, Expr, constant, expression, helper_of
 from workbench.knowledge.layout import Layout
 from workbench.knowledge.program import Program, Ref, Value
@@ -127,7 +128,7 @@ class Scope:
             inline = (uses == 1 and len(result.text) <= INLINE) or value.op == "neg"
             self.env[value.id] = result if inline else self.assign(_hint(self.program, value), result.text)
         else:
-            raise AssertionError(f"{value.kind} must be given")
+            raise UnsupportedError(f"a {value.kind} inside of another kernel")
 
     def load(self, value: Value, offset: str, only: str = "") -> str:
         """Text of a load, widened to the dtype in which it is computed with; `only` where that condition holds."""

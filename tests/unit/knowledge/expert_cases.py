@@ -178,6 +178,63 @@ def matrix_vector(a, b):
     return a @ b
 
 
+def max_pool_1d(x):
+    return F.max_pool1d(x, 4, 2, padding=1, dilation=2)
+
+
+def max_pool_2d(x):
+    return F.max_pool2d(x, 3, stride=2, padding=1)
+
+
+def max_pool_3d(x):
+    return torch.tanh(F.max_pool3d(x, 2, stride=(1, 2, 1), padding=1))
+
+
+def avg_pool_1d(x):
+    return F.avg_pool1d(x, 4, stride=1, padding=2)
+
+
+def avg_pool_2d(x):
+    return F.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False)
+
+
+def avg_pool_3d(x):
+    wide = x if x.dtype == torch.float64 else x.float()  # the CPU has no bfloat16 form of it
+    return F.avg_pool3d(wide, 3, stride=2, padding=1)
+
+
+def depthwise_1d(x, w):
+    return F.conv1d(x, w, None, stride=1, padding=1, groups=4)
+
+
+def depthwise_2d(x, w, b):
+    return torch.relu(F.conv2d(x, w, b, stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=4))
+
+
+def depthwise_residual(x, w):
+    return F.conv2d(x, w, None, padding=1, groups=4) + x
+
+
+def depthwise_3d(x, w):
+    return F.conv3d(x, w, None, stride=2, groups=3)
+
+
+def conv_one_by_one(x, w, b):
+    return torch.relu(F.conv2d(x, w, b))
+
+
+def upper_of_product(a, b):
+    return torch.triu(a @ b)
+
+
+def lower_of_product(a, b):
+    return torch.tril(torch.matmul(a, b), diagonal=-2)
+
+
+def cumsum_from_end(x):
+    return torch.cumsum(x.flip(1), dim=1).flip(1)
+
+
 CASES = (
     (softmax, [(5, 130)], "rows"),
     (log_softmax, [(3, 4, 70)], "rows"),
@@ -221,6 +278,20 @@ CASES = (
     (left_transposed, [(600, 20), (600, 30)], "matmul"),
     (einsum, [(2, 3, 4, 30), (30, 20)], "matmul"),
     (matrix_vector, [(30, 200), (200,)], "reduction"),
+    (max_pool_1d, [(3, 5, 37)], "window"),
+    (max_pool_2d, [(2, 3, 17, 35)], "window"),
+    (max_pool_3d, [(2, 2, 5, 9, 12)], "window"),
+    (avg_pool_1d, [(3, 5, 37)], "window"),
+    (avg_pool_2d, [(2, 3, 18, 35)], "window"),
+    (avg_pool_3d, [(2, 2, 6, 9, 12)], "window"),
+    (depthwise_1d, [(3, 4, 37), (4, 1, 3)], "window"),
+    (depthwise_2d, [(2, 4, 17, 35), (4, 1, 3, 2), (4,)], "window"),
+    (depthwise_residual, [(2, 4, 9, 19), (4, 1, 3, 3)], "window"),
+    (depthwise_3d, [(2, 3, 7, 8, 19), (3, 1, 3, 3, 2)], "window"),
+    (conv_one_by_one, [(2, 20, 7, 9), (18, 20, 1, 1), (18,)], "matmul"),
+    (upper_of_product, [(40, 24), (24, 40)], "matmul"),
+    (lower_of_product, [(40, 24), (24, 36)], "matmul"),
+    (cumsum_from_end, [(5, 130)], "rows"),
 )
 """(op, shapes, the expert that should be first)."""
 

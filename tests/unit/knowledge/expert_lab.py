@@ -24,6 +24,7 @@ def trace(fn, *args, name="op", target="cuda:90"):
         return fn(*[next(rest) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
     traced = make_fx(of_tensors, tracing_mode="fake")(*tensors)
+    traced.graph.eliminate_dead_code()
     tensor_names = iter([n for n, arg in zip(names, args, strict=True) if isinstance(arg, torch.Tensor)])
     renamed = {}
 

@@ -1,4 +1,4 @@
-"""The expert kernels: parametrised Triton programs, chosen by an op's graph.
+"""The expert kernels: parametrised Triton and CUDA C++ programs, chosen by an op's graph.
 
 Adding one is one file here with an `Expert`, one line in `_EXPERTS`, and one test. Everything in this room is pure: it reads the
 Task's graph, and neither torch nor a GPU is needed to write a kernel.
@@ -10,19 +10,23 @@ Task's graph, and neither torch nor a GPU is needed to write a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workbench.candidate import Backend
 from workbench.errors import MisuseError
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts.base import Expert, Match
 from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
+from workbench.knowledge.experts.cuda_pointwise import CUDA_POINTWISE
+from workbench.knowledge.experts.cuda_rows import CUDA_ROWS
 from workbench.knowledge.experts.matmul import MATMUL
 from workbench.knowledge.experts.pointwise import POINTWISE
 from workbench.knowledge.experts.reduction import REDUCTION
 from workbench.knowledge.experts.rows import ROWS
 from workbench.knowledge.experts.tile import TILE
+from workbench.knowledge.experts.window import WINDOW
 from workbench.knowledge.lowering import lower
 from workbench.knowledge.program import Program
 from workbench.task import Task
@@ -30,7 +34,9 @@ from workbench.task import Task
 _programs: dict[str, Program] = {}
 """The last tasks' programs: choices, matches and sources of one task are asked for many times."""
 
-_EXPERTS: Mapping[str, Expert] = {expert.name: expert for expert in (POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL)}
+_EXPERTS: Mapping[str, Expert] = {
+    expert.name: expert for expert in (POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CUDA_POINTWISE, CUDA_ROWS)
+}
 
 
 def names() -> tuple[str, ...]:
@@ -38,14 +44,20 @@ def names() -> tuple[str, ...]:
     return tuple(_EXPERTS)
 
 
-def match(task: Task) -> tuple[Match, ...]:
-    """The experts that can write this op, best first; empty where there is none."""
+def match(task: Task, backends: Sequence[Backend] = ("triton",)) -> tuple[Match, ...]:
+    """The experts that can write this op, best first; empty where there is none.
+
+    Args:
+        backends: what may be written. CUDA C++ is judged on a GPU only, so it is of use where the run has one.
+    """
     try:
         program = _program(task)
     except UnsupportedError:
         return ()
     found = []
     for expert in _EXPERTS.values():
+        if expert.backend not in backends:
+            continue
         try:
             fit = expert.fits(task, program)
         except UnsupportedError:

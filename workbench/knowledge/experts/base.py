@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.candidate import Backend
 from workbench.knowledge.program import Program
 from workbench.task import Task
 
@@ -35,6 +36,7 @@ class Expert:
         write: the module with every choice given.
         roles: the island's role of each choice.
         reasons: what a choice's value does and why it can help, by (choice, value); (choice, None) for any value.
+        backend: what it is written in. CUDA C++ can be judged on a GPU only.
     """
 
     name: str
@@ -44,3 +46,4 @@ class Expert:
     write: Callable[[Task, Program, Mapping[str, Any]], str]
     roles: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[tuple[str, Any], str] = field(default_factory=dict)
+    backend: Backend = "triton"

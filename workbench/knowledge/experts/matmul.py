@@ -31,7 +31,7 @@ def find_product(program: Program) -> Product:
         UnsupportedError: there is none or several, or something but elementwise maps surrounds it.
     """
     dots = program.of_kind("dot")
-    if len(dots) != 1 or program.of_kind("reduce", "scan", "index", "size", "gather"):
+    if len(dots) != 1 or program.of_kind("reduce", "scan", "size", "gather", "window"):
         raise UnsupportedError("it is not one matrix product with an elementwise epilogue")
     left, right = (program[ref] for ref in dots[0].refs)
     if left.kind != "load" or right.kind != "load":
@@ -46,8 +46,13 @@ def find_product(program: Program) -> Product:
     if any(set(output.atoms) != {*batch, *rows, *columns} for output in program.outputs):
         raise UnsupportedError("a result of another shape than the product")
     tensors = [value.atoms for value in program.of_kind("load")] + [output.atoms for output in program.outputs]
+    outer, *rest = group_atoms(columns, tensors) if columns else ((),)
+    if not batch and len(rest) == 1:  # an operand without a batch, such as the weights of a 1×1 convolution
+        batch, columns = outer, rest[0]
     if any(len(group_atoms(axis, tensors)) > 1 for axis in (inner, batch, rows, columns)) or not inner:
         raise UnsupportedError("a dimension of the product that is no single stretch of memory")
+    if any(value.over not in (rows, columns) for value in program.of_kind("index")):
+        raise UnsupportedError("a position along something else than the product's rows or columns")
     return Product(dots[0], left, right, batch, rows, columns, inner, dtypes[left.input])
 
 

@@ -54,7 +54,10 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     passes = []
     if lanes <= 2 * room:
         passes.append("row")
-    if lanes >= 256 or not passes:
+    backwards = any(value.op.endswith("_from_end") for value in plan.program.of_kind("scan"))
+    if backwards and not passes:
+        raise UnsupportedError(f"a scan from the end of {length} elements, which one program can't hold")
+    if (lanes >= 256 or not passes) and not backwards:
         passes.append("loop")
     splits = one_pass and not plan.program.of_kind("scan") and length >= 1024
     programs = rows if plan.contiguous else max(rows // 64, 1)
