@@ -113,7 +113,17 @@ def _front_end() -> Check:
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if not board.exists():
         return Check("notebook", "limited", f"{found}; the board's module is not built", "python hatch_build.py, from the source tree")
+    if versions["jupyterlab"] and not _has_extension():
+        mend = "python hatch_build.py --install, from the source tree; or install a wheel"
+        return Check("notebook", "limited", f"{found}; without the JupyterLab extension, which adds comfort", mend)
     return Check("notebook", "ok", found)
+
+
+def _has_extension() -> bool:
+    """Whether a JupyterLab that this Python starts finds the extension."""
+    from jupyter_core.paths import jupyter_path
+
+    return any((Path(place) / "kernel-workbench" / "package.json").is_file() for place in jupyter_path("labextensions"))
 
 
 def _store() -> Check:
