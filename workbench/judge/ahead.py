@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.capture.references import Reference
 from workbench.inputs import make_inputs, stream_seed
+from workbench.judge.exchange import Exchange
 from workbench.judge.expected import Error, Expected, expect
 from workbench.judge.inputsets import InputSet, arrange
 
@@ -28,6 +29,7 @@ class Draw:
         inputs = make_inputs(kind.specs, seed, device)
         self.inputs: list[Any] = arrange(inputs, kind.specs, kind.structure) if kind.structure else inputs
         self.expected: Expected | None = None
+        self.exchanges: tuple[Exchange, ...] = ()
 
     def expect(self, known: Sequence[Error] | None = None) -> Expected:
         """The expected results, worked out once. `known`: see `expected.expect`."""

@@ -39,6 +39,9 @@ _LATE_SECONDS = 0.05
 _TRIES = 3
 _MOST_DROPPED = 2
 _NOISE = 0.05
+_BESIDE = 1.3
+"""How many times as long as alone a baseline may take beside a candidate."""
+
 _MPS = "a CUDA MPS server runs: work of several processes runs at once, and a fault of one is a fault of all; stop it to judge here"
 
 
@@ -163,6 +166,11 @@ class Clock:
 
     def _label(self, trial: Trial, rival: Player | None) -> None:
         assert trial.timing is not None
+        if rival is not None and (slower := self._slower(rival)) > _BESIDE:
+            raise Stop(
+                Verdict.NOT_JUDGED,
+                f"too noisy a card to time on: {rival.name} takes {slower:.2f} times as long beside this candidate as it took alone",
+            )  # fmt: skip
         if rival is not None and (noise := statistics.noise(rival.claims)) > _NOISE:
             raise Stop(Verdict.NOT_JUDGED, f"too noisy a card to time on: one and the same baseline takes times that are {noise:.0%} apart")
         if statistics.bimodal(trial.timing):
@@ -174,6 +182,11 @@ class Clock:
             trial.labels.add(f"the card after it: {reading}" if (reading := self._gauge.read()) else self._gauge.mend)
             if others := self._gauge.others():
                 trial.labels.add(f"{others} other processes hold memory on the card")
+
+    def _slower(self, rival: Player) -> float:
+        """How many times as long a baseline takes beside a candidate as alone: one that works while it is not asked slows others down."""
+        alone = statistics.timing(self._measured[rival.name]).median_us if self._measured.get(rival.name) else 0.0
+        return statistics.timing(rival.claims).median_us / alone if alone and rival.claims else 1.0
 
     def _reasons(self) -> int | None:
         return self._gauge.reasons() if self._gauge is not None else None

@@ -78,7 +78,7 @@ def _range(dim: int, size: int, first: int, last: int, number: int) -> str:
         if last == size - 1:
             return f"the last {number} of {size} in dim {dim} (from {first}: a tail or tile that is not covered)"
         return f"the first {number} of {size} in dim {dim}" if first == 0 else f"{first} to {last} of {size} in dim {dim}"
-    step = (last - first) // (number - 1) if number > 1 else 1
-    if step > 1 and (last - first) == step * (number - 1):
+    step = (last - first) // (number - 1)
+    if number > 2 and step > 1 and (last - first) == step * (number - 1):
         return f"every {step}th index of dim {dim} from {first}"
     return f"{number} of {size} indices of dim {dim}"

@@ -28,7 +28,7 @@ def describe(module: torch.nn.Module) -> tuple[InputSpec, ...]:
         if low == high:
             # A constant: 1 of a scale, 0 of a bias, 1 of a running variance, which has to stay positive.
             reach = _SPREAD * abs(mean) if mean else _SPREAD
-            drawn = Values("uniform", {"lo": mean - reach, "hi": mean + reach})
+            drawn = Values("uniform", {"lo": mean - reach, "hi": mean + reach, "constant": 1})
         elif low >= 0:
             drawn = Values("uniform", {"lo": low, "hi": high})
         else:
@@ -36,6 +36,16 @@ def describe(module: torch.nn.Module) -> tuple[InputSpec, ...]:
         shape = tuple(tensor.shape)
         specs.append(InputSpec(name, shape, dtype, torch.empty(shape, device="meta").stride(), drawn, "parameter"))
     return tuple(specs)
+
+
+def is_neutral(spec: InputSpec) -> bool:
+    """Whether a parameter is one constant in a fresh module: scales of one, biases of zero."""
+    return bool(spec.values.args.get("constant"))
+
+
+def elements(module: torch.nn.Module) -> int:
+    """How many floating elements its parameters and buffers have."""
+    return sum(tensor.numel() for tensor in module.state_dict().values() if tensor.is_floating_point())
 
 
 def redraw(module: torch.nn.Module, specs: Sequence[InputSpec], seed: int, device: str) -> bool:

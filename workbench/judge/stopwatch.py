@@ -67,7 +67,7 @@ def answer_doorbell(
     watch: Stopwatch = gpu.EventStopwatch() if device == "cuda" else HostStopwatch()
     flush = torch.empty(flush_bytes, dtype=torch.int8, device=device) if flush_bytes else None
     sets: list[list[Any]] = []
-    outputs: list[Any] = []
+    outputs: list[list[torch.Tensor]] = []
     number = 0
     try:
         while True:
@@ -88,13 +88,14 @@ def answer_doorbell(
                     _renew(sets, specs, seed, count, device)
                 watch.start(flush if flag == COLD else None)
                 for inputs in sets:
-                    outputs.append(function(*inputs))
+                    outputs.append(flatten(function(*inputs)))  # what is made when it is looked at is made in here
                 enqueued = (time.perf_counter_ns() - begun) / 1e3
                 claim = watch.stop()
+                _check_plain(outputs, device)
             elif order is Order.CHALLENGE:
-                numbers = challenge.answer(flatten(outputs[count]), seed)
+                numbers = challenge.answer(outputs[count], seed)
             elif order is Order.HAND_OVER:
-                for output, offset, size in zip(flatten(outputs[count]), offsets, sizes, strict=False):
+                for output, offset, size in zip(outputs[count], offsets, sizes, strict=False):
                     if output.layout is torch.strided and output.numel() * output.element_size() == size:
                         shared.write(offset, output)
             elif order is Order.END:
@@ -105,6 +106,12 @@ def answer_doorbell(
         raise
     finally:
         bell.close()
+
+
+def _check_plain(outputs: Sequence[Sequence[torch.Tensor]], device: str) -> None:
+    for output in (output for call in outputs for output in call):
+        if type(output) not in (torch.Tensor, torch.nn.Parameter) or output.layout is not torch.strided or output.device.type != device:
+            raise TypeError(f"a {type(output).__name__} on {output.device.type} in place of a plain tensor on {device}")
 
 
 def _renew(sets: list[list[Any]], specs: Sequence[InputSpec], seed: int, count: int, device: str) -> None:

@@ -139,7 +139,9 @@ class Driver:
 
     def do_state(self, *, specs: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """For a model: loads the drawn parameters, if it has parameters of those names and shapes."""
-        return {"redrawn": self.module is not None and state.redraw(self.module, _specs(specs), seed, self.device)}
+        if self.module is None:
+            return {"redrawn": False, "elements": 0}
+        return {"redrawn": state.redraw(self.module, _specs(specs), seed, self.device), "elements": state.elements(self.module)}
 
     def do_call(
         self, *, inputs: Sequence[Mapping[str, Any]], seed: int, digest: str, poison: str, rewrite: bool, offsets: Sequence[int],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,6 +20,7 @@ from workbench.judge.process import Worker
 from workbench.judge.stages.variations import others
 from workbench.judge.trial import Stop, Trial, Unsupported
 from workbench.records import encode
+from workbench.task import InputSpec
 
 
 class FirstRun(NamedTuple):
@@ -83,14 +85,22 @@ def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> Non
     if caller.reference.module is None:
         return
     specs, seed = context.state_specs, trial.next_seed()
-    if worker.ask({"do": "state", "specs": encode(specs), "seed": seed}, context.limits.load).get("redrawn") is True:
+    answer = worker.ask({"do": "state", "specs": encode(specs), "seed": seed}, context.limits.load)
+    if answer.get("redrawn") is True:
         state.redraw(caller.reference.module, specs, seed, context.place)
     else:
         trial.labels.add("parameters not redrawn")
-        if neutral := state.neutral(specs):
-            raise Stop(
-                Verdict.NOT_JUDGED,
-                f"{', '.join(neutral)[:120]} of a fresh Model is constant, and the candidate has other parameters, so nobody would see that "
-                "it ignores one: give it parameters of the reference's names and shapes",
-            )
+        _check_neutral(specs, answer)
         caller.reference = context.fresh_reference(trial.construction_seed)
+
+
+def _check_neutral(specs: Sequence[InputSpec], answer: Mapping[str, Any]) -> None:
+    """Of a model that keeps its fresh state, parameters that are one constant must at least be somewhere in the candidate."""
+    neutral = [spec.name for spec in specs if state.is_neutral(spec)]
+    elements = answer.get("elements")
+    if neutral and isinstance(elements, int) and elements < sum(math.prod(spec.shape) for spec in specs):
+        raise Stop(
+            Verdict.NOT_JUDGED,
+            f"{', '.join(neutral)[:120]} of a fresh Model is constant, and the candidate has fewer parameters than the reference, so "
+            "nobody would see that it leaves one out: give it parameters of the reference's names and shapes",
+        )
