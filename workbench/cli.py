@@ -106,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     experts.add_argument("--ops", default="", metavar="A,B", help="only these ops")
     experts.add_argument("--mode", choices=("quick", "full"), default="full")
+    experts.add_argument("--backends", choices=("triton", "cuda", "both"), default="triton", help="of the experts (default %(default)s)")
     experts.add_argument("--evaluations", type=int, default=40, metavar="N", help="of one op at most (default %(default)s)")
     experts.add_argument("--reference", type=Path, action="append", default=[], metavar="FILE", help="a reference file in place of the ops")
     experts.add_argument("--kernelbench", type=Path, metavar="DIR", help="every task of a KernelBench checkout, several at a time")
@@ -207,7 +208,8 @@ def _bench_experts(options: argparse.Namespace) -> int:
         return 0
     ops = [name for name in options.ops.split(",") if name] or None
     table = experts.run(
-        options.device, ops, options.mode, options.out, evaluations=options.evaluations, references=options.reference
+        options.device, ops, options.mode, options.out, evaluations=options.evaluations, references=options.reference,
+        backends=("triton", "cuda") if options.backends == "both" else (options.backends,),
     )  # fmt: skip
     print(table.json() if options.json else table.markdown())
     return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bench.ops import OPS
-from workbench.candidate import Candidate, Evaluation, Mode
+from workbench.candidate import Backend, Candidate, Evaluation, Mode
 from workbench.errors import MisuseError, WorkbenchError
 from workbench.events import Prepared
 from workbench.records import encode
@@ -78,7 +78,7 @@ class Table:
 
 def run(
     device: str = "auto", ops: Iterable[str] | None = None, mode: Mode = "full", out: str | Path | None = None, seed: int | None = None,
-    evaluations: int = EVALUATIONS, references: Sequence[Path] = (),
+    evaluations: int = EVALUATIONS, references: Sequence[Path] = (), backends: Sequence[Backend] = ("triton",),
 ) -> Table:  # fmt: skip
     """Judges every structure of every fitting expert on each op, tunes the fastest, and judges the best one in `mode`.
 
@@ -90,6 +90,7 @@ def run(
         out: a folder for ``experts.json`` and ``experts.md``, written after each op.
         seed: of the judge's draws, to repeat a run.
         evaluations: of one op at most, before the last one.
+        backends: of the experts: CUDA C++ is judged on a GPU only.
 
     Raises:
         MisuseError: an op that is not in the list.
@@ -100,7 +101,7 @@ def run(
         if name not in chosen and name not in OPS:
             raise MisuseError(f"no such op {name!r}: choose among {', '.join(OPS)}")
         started = time.perf_counter()
-        row = bench_op(name, chosen.get(name) or OPS[name], device, mode, seed, evaluations)
+        row = bench_op(name, chosen.get(name) or OPS[name], device, mode, seed, evaluations, backends)
         rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
         print(line(rows[-1]), file=sys.stderr, flush=True)
         if out is not None:
@@ -112,7 +113,8 @@ def run(
 
 
 def bench_op(
-    name: str, reference: str | Path, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS
+    name: str, reference: str | Path, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS,
+    backends: Sequence[Backend] = ("triton",),
 ) -> Row:  # fmt: skip
     """One op, given as its text or its file; what goes wrong is in the row."""
     from workbench.bench.memory import memory_for
@@ -126,15 +128,17 @@ def bench_op(
         try:
             task = capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
             with memory_for(task):
-                return asyncio.run(_bench(name, task, device, mode, seed, evaluations))
+                return asyncio.run(_bench(name, task, device, mode, seed, evaluations, backends))
         except WorkbenchError as error:
             return Row(name, error=str(error))
 
 
-async def _bench(name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int) -> Row:
+async def _bench(
+    name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int, backends: Sequence[Backend] = ("triton",)
+) -> Row:  # fmt: skip
     from workbench.fleet import Local
 
-    candidates = list(seeds(task))
+    candidates = list(seeds(task, backends))
     if not candidates:
         from workbench.knowledge.experts import why_none
 
@@ -181,12 +185,12 @@ async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) 
                 best, point = evaluation.time_us, {**point, name: value}
 
 
-def seeds(task: Task) -> Iterator[Candidate]:
+def seeds(task: Task, backends: Sequence[Backend] = ("triton",)) -> Iterator[Candidate]:
     """Every different source that the fitting experts can write for this task."""
     from workbench.knowledge import experts
 
     seen: set[str] = set()
-    for match in experts.match(task):
+    for match in experts.match(task, backends):
         space = experts.choices(match.expert, task)
         for values in itertools.product(*space.values()):
             chosen = dict(zip(space, values, strict=True))
@@ -198,7 +202,7 @@ def seeds(task: Task) -> Iterator[Candidate]:
                 continue
             seen.add(source)
             recipe = {"expert": match.expert, **chosen}
-            yield Candidate(f"k{len(seen)}", "triton", source, task.candidate_entry, recipe, proposer="experts")
+            yield Candidate(f"k{len(seen)}", experts.backend(match.expert), source, task.candidate_entry, recipe, proposer="experts")
 
 
 def _row(

@@ -78,7 +78,7 @@ def start(
     named, missing = make_proposers([one for one in proposers if isinstance(one, str)], seed)
     writers = (*named, *(one for one in proposers if not isinstance(one, str)))
     names = tuple(one if isinstance(one, str) else one.name for one in proposers)
-    experts, notes = _experts(task) if "experts" in names or any(map(calls_models, writers)) else ((), [])
+    experts, notes = _experts(task, device) if "experts" in names or any(map(calls_models, writers)) else ((), [])
     experts = next((had for one in writers if (had := getattr(one, "experts", ()))), experts)  # of a replayed run: those that it had
     earlier, elites, said = _earlier(store, task, cell, elites_of)
     started = RunStarted(
@@ -208,13 +208,22 @@ def _experience(store: AnyStore) -> tuple[AnyExperience, str]:
         return Unkept(), f"the experience of this run is not kept: {error}"
 
 
-def _experts(task: Task) -> tuple[tuple[str, ...], list[str]]:
+def _experts(task: Task, device: str) -> tuple[tuple[str, ...], list[str]]:
     from workbench.knowledge.experts import match, why_none
 
-    found = match(task)
+    found = match(task, ("triton", "cuda") if _on_nvidia(task, device) else ("triton",))
     if found:
         return tuple(one.expert for one in found), []
     return (), [f"no built-in expert fits this op: {why_none(task)}"]
+
+
+def _on_nvidia(task: Task, device: str) -> bool:
+    """Whether candidates will run on a card of NVIDIA's: only there CUDA C++ can be judged."""
+    if device not in ("auto", "cuda") or not task.target.startswith("cuda:"):
+        return False
+    import torch
+
+    return bool(torch.version.cuda) and torch.cuda.is_available()
 
 
 def _earlier(store: AnyStore, task: Task, cell: str, elites_of: str | None) -> tuple[str, tuple[Candidate, ...], list[Event]]:

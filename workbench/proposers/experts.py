@@ -72,12 +72,14 @@ class ExpertProposer:
     def _fitting(self, brief: Brief) -> tuple[str, ...]:
         found = tuple(match.expert for match in experts.match(brief.task))
         wanted = (brief.expert.get("expert"), *brief.experts)
+        if any(name in experts.names() and experts.backend(name) == "cuda" for name in wanted):  # the run can judge it
+            found = tuple(match.expert for match in experts.match(brief.task, ("triton", "cuda")))
         return tuple(dict.fromkeys([name for name in wanted if name in found] + list(found)))
 
     def _candidate(self, brief: Brief, recipe: Recipe, source: str, plan: str) -> Candidate:
         return Candidate(
-            id=brief.candidate, backend="triton", source=source, entry=brief.task.candidate_entry, recipe=dict(recipe),
-            parents=tuple(parent.candidate.id for parent in brief.parents), island=brief.island.name, proposer=self.name, plan=plan,
+            id=brief.candidate, backend=experts.backend(recipe["expert"]), source=source, entry=brief.task.candidate_entry,
+            recipe=dict(recipe), parents=tuple(parent.candidate.id for parent in brief.parents), island=brief.island.name, proposer=self.name, plan=plan,
             brief=brief.id, cites=(recipe["expert"],),
         )  # fmt: skip
 
@@ -99,7 +101,7 @@ def _seeds(brief: Brief, name: str, given: Recipe) -> Iterator[tuple[Recipe, str
     """The expert as it is by default, then with one of the island's own choices changed, then with anything changed."""
     space = experts.choices(name, brief.task)
     default = {"expert": name, **{key: values[0] for key, values in space.items()}, **given}
-    why = next((match.why for match in experts.match(brief.task) if match.expert == name), "")
+    why = next((match.why for match in experts.match(brief.task, (experts.backend(name),)) if match.expert == name), "")
     yield default, f"Start from the expert {name}: {why}."
     for key, value in _single(brief, name, space, default):
         yield {**default, key: value}, f"Start from the expert {name} with {key} = {value}: {experts.explain(name, key, value)}."

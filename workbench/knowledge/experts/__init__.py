@@ -109,6 +109,11 @@ def card(expert: str) -> str:
     return _expert(expert).card
 
 
+def backend(expert: str) -> Backend:
+    """What the expert writes."""
+    return _expert(expert).backend
+
+
 def role(expert: str, choice: str) -> str:
     """The island whose kind of idea this choice is."""
     return _expert(expert).roles.get(choice, "tiles and parameters")
@@ -136,4 +141,4 @@ def _expert(name: str) -> Expert:
         raise MisuseError(f"unknown expert {name!r}: choose one of {', '.join(_EXPERTS)}") from None
 
 
-__all__ = ["Expert", "Match", "UnsupportedError", "card", "choices", "explain", "match", "names", "role", "why_none", "write"]
+__all__ = ["Expert", "Match", "UnsupportedError", "backend", "card", "choices", "explain", "match", "names", "role", "why_none", "write"]

@@ -1,0 +1,162 @@
+"""Softmax, norms, reductions, losses and running sums along the contiguous dimension, in CUDA C++."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.knowledge.axes import UnsupportedError
+from workbench.knowledge.cuda_module import CEIL, WIDEST, CudaKernel, assemble_cuda
+from workbench.knowledge.cuda_rows import REDUCE, SCAN, CudaRowWriter, fitting
+from workbench.knowledge.experts.base import FUSION, TILES, TRAFFIC, Expert, Match
+from workbench.knowledge.experts.row_family import plans
+from workbench.knowledge.launcher import Launcher
+from workbench.knowledge.module import kernel_name
+from workbench.knowledge.program import Output, Program
+from workbench.knowledge.row_plan import RowPlan, plan_rows, stages
+from workbench.task import ITEM_BYTES, Task
+
+CARD = """\
+A row's statistics and all that surrounds them in CUDA C++, one read and one write: the threads of a block load the row by 16-byte accesses
+straight into registers in its own narrow type, all loads on their way at once, so that a bfloat16 row takes half the registers that a
+float32 copy would, and rows of 32 thousand elements still fit. Reductions go by warp shuffles and one exchange through shared memory.
+Short rows get a warp each, without any barrier. Exponentials that are needed again stay in registers. Longer rows are walked."""
+
+MOST_HELD = 64
+"""Elements of a row that one thread may hold at the captured sizes."""
+
+
+def _fits(task: Task, program: Program) -> Match:
+    found = plans(program)
+    for plan in found:
+        _trial(task, program, plan)
+    plan = found[0]
+    if plan.rows < 64 and plan.length > 65536:
+        raise UnsupportedError("few and long rows, which have to be split, in CUDA C++")
+    kind = "a running sum" if program.of_kind("scan") else "statistics" if plan.full_outputs else "a reduction"
+    return Match("cuda_rows", 1.9, f"{kind} of {max(plan.rows, 1)} rows of {plan.length} elements in CUDA C++: one read")
+
+
+def _trial(task: Task, program: Program, plan: RowPlan) -> None:
+    """Raises UnsupportedError where the writer can't write the plan."""
+    launcher = Launcher(task, program)
+    names = {output: f"out_{place}" for place, output in enumerate(plan.program.outputs)}
+    CudaRowWriter(plan, launcher, names, "trial", held=True, several=False).write()
+
+
+def _threads(plan: RowPlan) -> int:
+    """Threads of a block for one row: as few as leave each some elements of a few wide accesses."""
+    lanes = 32
+    while lanes < 1024 and lanes * 16 < plan.length:
+        lanes *= 2
+    return lanes
+
+
+def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
+    plan = plans(program)[0]
+    held = plan.length <= MOST_HELD * 1024
+    short = plan.kept and plan.length <= 1024
+    walks = plan.length >= 2048 or not held
+    space: dict[str, tuple[Any, ...]] = {"passes": (*(("row",) if held else ()), *(("loop",) if walks else ()))}
+    space["rows"] = ("several", "one") if short else ("one",)
+    space["cache"] = ("default", "stream")
+    return space
+
+
+def _tune(plan: RowPlan, choices: Mapping[str, Any]) -> dict[str, list[int]]:
+    if choices["rows"] == "several":
+        return {"ROWS": [4, 8, 2]}
+    best = _threads(plan)
+    if choices["passes"] == "loop":
+        best = min(1024, max(256, best))
+    found = [best, best // 2, best * 2]
+    least = 32 if choices["passes"] == "loop" else max(32, plan.length // MOST_HELD)
+    return {"LANES": [size for size in dict.fromkeys(found) if least <= size <= 1024] or [best]}
+
+
+def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
+    _fits(task, program)
+    found = stages(program)
+    made = [plan_rows(stage.program) for stage in found]
+    launcher = Launcher(task, program, taken=("VECTOR", "ITEMS", "LANES", "ROWS", "EVEN", "vector", "items", "even", "k"))
+    names: dict[Output, str] = {}
+    for stage in found:
+        for output in stage.program.outputs:
+            if output not in stage.handed and output not in names:
+                names[output] = launcher.allocate(output, "out")
+        for output, name in stage.handed.items():
+            names[output] = launcher.temporary(name, [launcher.size(output.atoms)] if output.atoms else ["1"], output.dtype)
+            launcher.dtypes[names[output]] = output.dtype
+    if any(program.elements(value.deps) >= 2**31 for value in program.values):
+        raise UnsupportedError("2**31 elements or more in CUDA C++")
+    tune = _tune(made[0], choices)
+    kernels, launches = [], []
+    for number, (stage, plan) in enumerate(zip(found, made, strict=True)):
+        own = {output: names[output] for output in stage.program.outputs}
+        several = number == 0 and choices["rows"] == "several"
+        held = choices["passes"] == "row" if number == 0 else plan.length <= 8192
+        literal = {} if number == 0 else {"LANES": 256}
+        name = kernel_name(task) if number == 0 else kernel_name(task, "finish")
+        writer = CudaRowWriter(plan, launcher, own, name, held=held, several=several, literal=literal)
+        kernel = writer.write()
+        kernels.append(kernel)
+        launches += _launch(task, launcher, writer, kernel, plan, tune)
+    largest = max(program.accesses, key=lambda access: program.elements(tuple(a for d in access.dims for a in d)))
+    launcher.lines += [
+        f"if {largest.input}.numel() >= 2**31:",
+        f'    raise ValueError("{task.entry}: written for fewer than 2**31 elements")',
+        f"if {largest.input}.numel() == 0:",
+        f'    raise NotImplementedError("{task.entry}: written for tensors that have elements")',
+        *launches,
+    ]
+    results = [launcher.returned(output, names[output]) for output in program.outputs]
+    functions = [SCAN if program.of_kind("scan") else REDUCE]
+    if len(found) > 1 and program.of_kind("scan"):
+        functions.append(REDUCE)
+    title = f"{task.name}: everything along a row, fused, in CUDA C++."
+    return assemble_cuda(
+        task, title, tune, kernels, launcher, results, cache=choices["cache"], helpers=(WIDEST, CEIL), functions=functions
+    )  # fmt: skip
+
+
+def _launch(
+    task: Task, launcher: Launcher, writer: CudaRowWriter, kernel: CudaKernel, plan: RowPlan, tune: Mapping[str, Sequence[int]]
+) -> list[str]:  # fmt: skip
+    """The launch, with the numbers that the source is compiled for: they follow from the sizes of each call."""
+    length = launcher.size(plan.reduced)
+    lanes = "32" if writer.several else str(writer.literal.get("LANES", "LANES"))
+    number = int(lanes) if lanes.isdigit() else tune["LANES"][0]
+    wide = [value.input for value in writer.loads] + [writer.outputs[output] for output in plan.full_outputs]
+    item = max(ITEM_BYTES[launcher.dtypes.get(value.input, value.dtype)] for value in writer.loads)
+    most = min(writer.most, max(1, 32 // item))
+    vector = fitting(most, plan.length)
+    lines = [f"vector = widest({most}, {length}, {', '.join(dict.fromkeys(wide))})"]
+    items = -(-plan.length // (number * vector))
+    kernel.macros = [("VECTOR", "vector", vector), ("LANES", lanes, number)]
+    if writer.held:
+        lines += [
+            f"items = ceil_div({length}, {lanes} * vector)",
+            f"if items * vector > {2 * MOST_HELD}:",
+            f'    raise NotImplementedError("{task.entry}: written for rows that the registers of a block hold")',
+        ]
+        lines.append(f"even = int({length} == items * {lanes} * vector)")
+        kernel.macros.append(("ITEMS", "items", items))
+        kernel.macros.append(("EVEN", "even", int(plan.length == items * number * vector)))
+    else:
+        kernel.macros.append(("EVEN", "0", 0))
+    if writer.several:
+        kernel.macros.append(("ROWS", "ROWS", tune["ROWS"][0]))
+    return [*lines, *kernel.launch(launcher.device)]
+
+
+CUDA_ROWS = Expert(
+    "cuda_rows", CARD, _fits, _choices, _write, roles={"passes": FUSION, "rows": TILES, "cache": TRAFFIC}, backend="cuda",
+    reasons={
+        ("passes", "row"): "a block holds the whole row in registers, so that each element is read once",
+        ("passes", "loop"): "a block walks its row, so that few registers do for any length",
+        ("rows", "one"): "one row a block",
+        ("rows", "several"): "a warp a row and several rows a block: short rows need no barrier",
+        ("cache", "default"): "no cache hints",
+        ("cache", "stream"): "data that is not needed again is marked to leave the cache first",
+    },
+)  # fmt: skip
