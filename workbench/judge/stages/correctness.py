@@ -40,8 +40,7 @@ def check(context: Context, trial: Trial, first: FirstRun, recording: Recording)
         _check_draws(caller, first.kind)
     elif trial.mode == "full":
         _check_repeats(trial, caller, first.kind)
-    if trial.mode == "full":
-        _check_new_weights(context, trial, caller, first.kind)
+    _check_new_weights(context, trial, caller, first.kind)
     if not context.measured:
         shapes = dict.fromkeys(kind.shape for kind in context.input_sets() if kind.name in trial.input_sets)
         trial.judged_by = f"interpreter ({', '.join(shapes)})"
