@@ -213,7 +213,8 @@ def test_too_much_shared_memory_is_a_build_error(tmp_path):
 
 def test_artifacts_are_kept_on_request(tmp_path):
     (launch,) = recorded("softmax_row", tmp_path, artifacts=True).launches
-    assert set(launch.artifacts) == {"ttir", "ttgir", "llir", "ptx", "binary"} and ".visible .entry softmax_kernel" in launch.artifacts["ptx"]
+    assert set(launch.artifacts) == {"ttir", "ttgir", "llir", "ptx", "binary"}
+    assert ".visible .entry softmax_kernel" in launch.artifacts["ptx"]
 
 
 def test_the_recorder_leaves_triton_as_it_was(tmp_path):
