@@ -79,8 +79,8 @@ class ExpertProposer:
     def _candidate(self, brief: Brief, recipe: Recipe, source: str, plan: str) -> Candidate:
         return Candidate(
             id=brief.candidate, backend=experts.backend(recipe["expert"]), source=source, entry=brief.task.candidate_entry,
-            recipe=dict(recipe), parents=tuple(parent.candidate.id for parent in brief.parents), island=brief.island.name, proposer=self.name, plan=plan,
-            brief=brief.id, cites=(recipe["expert"],),
+            recipe=dict(recipe), parents=tuple(parent.candidate.id for parent in brief.parents), island=brief.island.name,
+            proposer=self.name, plan=plan, brief=brief.id, cites=(recipe["expert"],),
         )  # fmt: skip
 
     def _ideas(self, brief: Brief, names: tuple[str, ...]) -> Iterator[tuple[Recipe, str]]:
