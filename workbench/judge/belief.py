@@ -28,13 +28,16 @@ another order."""
 _SPREAD, _SPREAD_SEEDS = 10.0, 8
 _COARSEST = 2.0**-8
 REVIEW_RATIO = 10.0
+IDLE_SHARE, IDLE_SLACK_US = 0.15, {"cuda": 30.0, "cpu": 2000.0}
+"""How much longer than a process that does nothing a candidate's may take when nothing is called: a share of what is drawn and flushed,
+and a part that does not depend on it."""
 
 
 @dataclass(frozen=True)
 class Null:
-    """What a worker that does nothing takes at the same doorbell, in µs: from ring to answer, and to answer a challenge."""
+    """What a worker that does nothing takes at the same doorbell, in µs: to answer a challenge; and the most that an idle ring may take."""
 
-    wall: float
+    most_idle: float
     reply: float
 
 
@@ -46,7 +49,13 @@ def confirm_time(trial: Trial, player: Player, null: Null, floor_us: float) -> N
     """
     assert trial.timing is not None
     claimed = trial.timing.median_us * player.count
-    seen = short([wall for block in player.walls for wall in block]) - null.wall
+    idle = short(player.idles)
+    if idle > null.most_idle:
+        raise Stop(
+            Verdict.TIME_NOT_CONFIRMED,
+            f"when nothing is called its process takes {idle:.0f} µs from ring to answer, where {null.most_idle:.0f} µs are the most",
+        )  # fmt: skip
+    seen = short([wall for block in player.walls for wall in block]) - idle
     if claimed < 0.8 * seen - 3.0:
         raise Stop(
             Verdict.TIME_NOT_CONFIRMED,

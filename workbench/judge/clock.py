@@ -102,7 +102,7 @@ class Clock:
             for attempt in range(_TRIES):
                 self._measure(trial, plan, player, rival)
                 try:
-                    belief.confirm_time(trial, player, self._null(), floor)
+                    belief.confirm_time(trial, player, self._null(player), floor)
                     break
                 except Stop:  # another program may have been in the way: an honest claim is confirmed the next time, a false one never
                     if attempt == _TRIES - 1:
@@ -144,7 +144,7 @@ class Clock:
             heard = len(player.heard)
             for turn in turns:
                 if turn is player:
-                    turn.block(plan.calls, {number - block * plan.calls for number in checked})
+                    turn.block(plan.calls, {number - block * plan.calls for number in checked}, idle=-(-plan.calls // 2))
                     # Right after it: what clocks and other programs do to one, they do to the other.
                     idler.block(-(-plan.calls // 2))
                 elif turn is not None:
@@ -222,12 +222,12 @@ class Clock:
             idler.call(self._next_seed())
         return idler
 
-    def _null(self) -> Null:
+    def _null(self, player: Player) -> Null:
         assert self._idler is not None
         idler = self._idler[1]
-        return Null(
-            short([wall for block in idler.walls for wall in block]), plain_statistics.median(heard.reply_us for heard in idler.heard)
-        )  # fmt: skip
+        walls = short([wall for block in idler.walls for wall in block])
+        most = walls + belief.IDLE_SHARE * max(0.0, walls - player.lead) + belief.IDLE_SLACK_US[self.place]
+        return Null(most, plain_statistics.median(heard.reply_us for heard in idler.heard))
 
     def _start_idler(self) -> tuple[contextlib.ExitStack, Player]:
         null = _null_candidate(self.task, self.place)

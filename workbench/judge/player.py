@@ -15,7 +15,7 @@ from workbench.judge.checks import in_words
 from workbench.judge.doorbell import Answer, Doorbell, DoorbellSilent, Order
 from workbench.judge.process import Worker
 from workbench.judge.shared import layout
-from workbench.judge.stopwatch import COLD, HOT
+from workbench.judge.stopwatch import COLD, HOT, IDLE
 from workbench.judge.trial import Stop
 from workbench.task import Task
 
@@ -93,6 +93,7 @@ class Player:
     enqueued: float = 0.0
     claims: list[list[float]] = field(default_factory=list)
     walls: list[list[float]] = field(default_factory=list)
+    idles: list[float] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
 
     def call(self, seed: int) -> tuple[float, float]:
@@ -104,6 +105,16 @@ class Player:
         answer = self.ring(Order.GO, seed=begin, count=self.count, flag=COLD, lead=self.lead)
         self.enqueued = answer.enqueued
         return answer.wall, answer.claim / self.count
+
+    def idle(self, seed: int) -> float:
+        """Wall time of one ring with everything but the call: what the call's own wall time is measured from.
+
+        In the same process, since the same drawing takes other times in other processes, whose memory lies elsewhere.
+        """
+        if self.setting.place != "cuda":
+            self.ring(Order.PREPARE, seed=seed, count=self.count, flag=IDLE)
+            seed = 0
+        return self.ring(Order.GO, seed=seed, count=self.count, flag=IDLE, lead=self.lead).wall
 
     def challenge(self, seed: int, place: int) -> tuple[tuple[float, ...], float]:
         """The fingerprint of what the last ring's call `place` returned, and how long the answer took."""
@@ -126,12 +137,13 @@ class Player:
         self.ring(Order.GO, flag=HOT, lead=self.lead)
         return self.ring(Order.GO, flag=HOT, lead=self.lead).claim
 
-    def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True) -> None:
+    def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True, idle: int = 0) -> None:
         """A block of timed calls.
 
         Args:
             verified: calls whose bytes are asked for afterwards. Which ones, nobody knows while they run.
             listen: challenge each call.
+            idle: so many rings without a call follow.
         """
         claims, walls = [], []
         for call in range(calls):
@@ -145,12 +157,15 @@ class Player:
                 self.heard.append(Heard(seed, place, print_seed, numbers, reply, self.hand_over(place) if call in verified else None))
         self.claims.append(claims)
         self.walls.append(walls)
+        # After the calls, so that the outputs that were asked about are still there.
+        self.idles += [self.idle(self.setting.next_seed()) for _ in range(idle)]
 
     def forget(self) -> None:
         """Forgets everything that was measured and heard."""
         self.claims.clear()
         self.walls.clear()
         self.heard.clear()
+        self.idles.clear()
 
     def drop_block(self, heard: int) -> None:
         """Forgets the last block; `heard` is how much had been heard before it."""

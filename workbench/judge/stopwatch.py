@@ -22,7 +22,8 @@ from workbench.judge.doorbell import Doorbell, Order
 from workbench.judge.shared import SharedFile
 from workbench.task import InputSpec
 
-COLD, HOT = 0, 1
+COLD, HOT, IDLE = 0, 1, 2
+"""How a ring wants its call: with empty caches, with what the call before has left in them, or everything but the call."""
 
 
 class Stopwatch(Protocol):
@@ -86,8 +87,8 @@ def answer_doorbell(
                 watch.lead(lead)
                 if seed:  # behind the lead, in the stream: before the lead is over there is nothing to compute from
                     _renew(sets, specs, seed, count, device)
-                watch.start(flush if flag == COLD else None)
-                for inputs in sets:
+                watch.start(None if flag == HOT else flush)
+                for inputs in sets if flag != IDLE else ():
                     outputs.append(flatten(function(*inputs)))  # what is made when it is looked at is made in here
                 enqueued = (time.perf_counter_ns() - begun) / 1e3
                 claim = watch.stop()
