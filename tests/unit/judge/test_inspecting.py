@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -194,3 +195,15 @@ def test_a_model_is_inspected_as_it_is_constructed(nursery):
             assert report["launches"][0]["kernel"] == "copy_kernel"
     finally:
         inspector.close()
+
+
+def test_a_report_of_scattered_accesses_stays_small_enough_to_send(inspector):
+    scattered = COPY.replace("x + at * stride", "x + (at.to(tl.int64) * at * 3 + at) % n").replace("128", "16384")
+    report = look(inspector, scattered, shapes="real")
+    assert len(json.dumps(report)) <= 300_000
+    (launch,) = report["launches"]
+    tensor = next(one for one in launch["tensors"] if one["name"] == "x")
+    assert 8 <= tensor["rows"] <= 128
+    assert sum(repeat for _, repeat in tensor["reads"]) == tensor["rows"] * tensor["columns"]
+    load = next(one for one in launch["accesses"] if one["op"] == "load")
+    assert load["sectors_per_request"] > 16, "each lane has a sector of its own, or nearly"
