@@ -42,7 +42,7 @@ class Lab:
 
     def open(self, page: Any, name: str, cells: list[str]) -> None:
         """Writes a notebook of these code cells, opens it in the page, and waits for its kernel."""
-        made = [
+        made: list[dict[str, Any]] = [
             {"cell_type": "code", "id": f"c{number}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
             for number, source in enumerate(cells)
         ]

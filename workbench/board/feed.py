@@ -1,12 +1,14 @@
 """From a run's events to the messages that a browser can follow.
 
-The server between kernel and browser drops messages beyond a rate and tells nobody, so deltas are few (at most ten a second, each
-with everything that changed since the last) and numbered: a browser that sees a gap asks for a snapshot.
+The server between kernel and browser drops messages beyond a rate and tells nobody, so deltas are few (ten a second, each with
+everything that changed since the last) and numbered: a browser that sees a gap asks for a snapshot. After a pause the first few come
+at once: what is proposed and judged in one breath is on the screen without waiting for the next tenth of a second.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,10 @@ from workbench.events import Stamped
 from workbench.evolution.calm import calm
 
 INTERVAL = 0.1
-"""Seconds between two deltas at least."""
+"""Seconds between two deltas in the long run."""
+
+BURST = 3
+"""Deltas that may follow each other at once after a pause."""
 
 LOG_LINES = 1000
 """As many as a snapshot carries."""
@@ -104,13 +109,19 @@ class Feed:
         self._news.set()
 
     def _follow(self) -> None:
+        left, counted = float(BURST), time.monotonic()
         while not self._closed.is_set():
             self._news.wait()
             self._news.clear()
             if self._closed.is_set():
                 return
+            now = time.monotonic()
+            left, counted = min(float(BURST), left + (now - counted) / INTERVAL), now
+            if left < 1.0:
+                self._closed.wait((1.0 - left) * INTERVAL)
+                left, counted = 1.0, time.monotonic()
+            left -= 1.0
             self.flush()
-            self._closed.wait(INTERVAL)
 
     def _drain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
         """New points and log lines, and whether anything was heard at all."""

@@ -196,7 +196,7 @@ export class Chart {
       into.set(island, (into.get(island) ?? "") + mark(island, x(point.n), y.at(point.time_us), radius));
     }
     return [
-      ...[...hollow].map(([island, d]) => s("path", { class: "kw-mark kw-hollow", d, stroke: colour(island) })),
+      ...[...hollow].map(([island, d]) => s("path", { class: "kw-mark kw-hollow", d, style: `stroke:${colour(island)}` })),
       ...[...filled].map(([island, d]) => s("path", { class: "kw-mark", d, fill: colour(island) })),
     ];
   }

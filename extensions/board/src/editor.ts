@@ -26,6 +26,9 @@ const highlight = HighlightStyle.define([
   { tag: tags.standard(tags.name), color: "var(--kw-code-builtin)" },
 ]);
 
+/** What changed within a line is underlined: a fill strong enough to be seen would make the text on it hard to read. */
+const under = (kind: "added" | "removed"): string => `linear-gradient(var(--kw-${kind}-strong), var(--kw-${kind}-strong)) bottom / 100% 1px no-repeat`;
+
 const theme = EditorView.theme({
   "&": { backgroundColor: "var(--kw-code-ground)", color: "var(--kw-text)", fontSize: "var(--kw-code-size)", height: "100%" },
   "&.cm-focused": { outline: "2px solid var(--kw-focus)", outlineOffset: "-2px" },
@@ -41,8 +44,8 @@ const theme = EditorView.theme({
   ".cm-collapsedLines": { background: "var(--kw-ground-2)", color: "var(--kw-dim)" },
   "&.cm-merge-b .cm-changedLine, .cm-insertedLine, .cm-inlineChangedLine": { backgroundColor: "var(--kw-added)" },
   "&.cm-merge-a .cm-changedLine, .cm-deletedLine, .cm-deletedChunk": { backgroundColor: "var(--kw-removed)" },
-  "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText, .cm-deletedText": { background: "var(--kw-removed-strong)", textDecoration: "none" },
-  "&.cm-merge-b .cm-changedText, .cm-insertedText": { background: "var(--kw-added-strong)" },
+  "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText, .cm-deletedText": { background: under("removed"), textDecoration: "none" },
+  "&.cm-merge-b .cm-changedText, .cm-insertedText": { background: under("added") },
   ".cm-deletedChunk": { paddingLeft: "6px" },
   ".kw-linked-line": { backgroundColor: "var(--kw-linked)" },
   ".kw-linked-first": { boxShadow: "inset 3px 0 0 var(--kw-brand)" },
@@ -87,7 +90,7 @@ export function editCode(parent: Element, text: string, label: string, changed: 
         highlightActiveLine(),
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
         base,
-        EditorView.contentAttributes.of({ "aria-label": `${label}. Escape, then Tab, leaves the editor.` }),
+        EditorView.contentAttributes.of({ "aria-label": `${label}. Escape, then Tab, leaves the editor.`, tabindex: "0" }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) changed(update.state.doc.toString());
         }),

@@ -152,7 +152,7 @@ function makePane(cancel: () => void): Pane {
       drawn = now;
       const atEnd = text.scrollTop + text.clientHeight >= text.scrollHeight - 30;
       text.textContent = now;
-      if (atEnd) text.scrollTop = text.scrollHeight;
+      if (atEnd) requestAnimationFrame(() => (text.scrollTop = text.scrollHeight));
     },
   };
 }
