@@ -223,7 +223,22 @@ class Driver:
         from workbench.judge.profile import kernels
 
         assert self.function is not None, "load a candidate first"
-        return {"kernels": kernels(self.function, make_inputs(_specs(inputs), seed, self.device), self.path)}
+        found, busy = kernels(self.function, make_inputs(_specs(inputs), seed, self.device), self.path)
+        return {"kernels": found, "busy_us": busy}
+
+    def do_silence(self) -> dict[str, Any]:
+        """Before loading: the candidate's own kernels will do nothing."""
+        from workbench.judge.silence import silence
+
+        silence()
+        return {}
+
+    def do_run(self, *, inputs: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
+        """One plain call, its memory as PyTorch hands it out: for tools that watch this process."""
+        assert self.function is not None, "load a candidate first"
+        outputs = flatten(self.function(*make_inputs(_specs(inputs), seed, self.device)))
+        self._synchronize()
+        return {"outputs": len(outputs)}
 
     def do_inspect(self, **order: Any) -> dict[str, Any]:
         """What a person looks at: the compiler's stages, the memory map or a profile."""
