@@ -24,14 +24,15 @@ from workbench.judge.expected import Error, Expected, ExpectedOutput, expect, rm
 from workbench.task import InputSpec
 
 SEEDS = 5
-PATIENCE = 0.8
-"""Seconds after which no further input is tried: an op of a hundred parameters has its largest looked at first."""
+PATIENCE, ALWAYS = 0.8, 8
+"""Seconds after which no further input is tried, and how many are whatever it takes: of a hundred parameters the largest come first."""
 
 OWN_NOISE = 1e-6
 IMPACT = 100.0
 """An input whose change moves the outputs by less than so many honest errors is worth a word."""
 
 
+@torch.no_grad()
 def qualify(
     reference: Reference, specs: Sequence[InputSpec], next_seed: Callable[[], int], device: str, *, products: bool = False,
     coarse: bool = True, used: Sequence[str] | None = None,
@@ -82,6 +83,7 @@ def _qualify_random(search: _Search, seed: int) -> Qualification:
     )  # fmt: skip
 
 
+@torch.no_grad()
 def full_size(reference: Reference, specs: Sequence[InputSpec], seeds: tuple[int, int], device: str) -> Qualification:
     """The cheapest bad answers at the task's own size, by the strictest bounds: an op may saturate there alone."""
     search = _Search(reference, tuple(specs), device, time.perf_counter())
@@ -152,7 +154,7 @@ class _Search:
             spec, value = self.specs[position], expected.inputs[position]
             if not spec.is_tensor or value.numel() == 0 or spec.values.kind in ("scalar", "bytes"):
                 continue
-            if (used is not None and spec.name not in used) or self.spent > PATIENCE:
+            if (used is not None and spec.name not in used) or self._weary():
                 continue
             changed = self._try(lambda position=position: canaries.redrawn(self.specs, expected.inputs, position, seed, self.device))
             if changed is None:
@@ -175,7 +177,7 @@ class _Search:
         kept = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         try:
             for spec in sorted(state.describe(module), key=lambda spec: -spec.nbytes):
-                if self.spent > PATIENCE:
+                if self._weary():
                     return
                 module.load_state_dict({spec.name: make_inputs([spec], seed, self.device)[0]}, strict=False)
                 changed = self._try(lambda: list(expected.inputs))
@@ -200,6 +202,9 @@ class _Search:
             self.tried.append(Canary(f"computed in {kind}", told, _ratio(found)))
             if not told:
                 self.blind.append(kind)
+
+    def _weary(self) -> bool:
+        return len(self.impact) >= ALWAYS and self.spent > PATIENCE
 
     def _try(self, inputs: Callable[[], list[Any]]) -> list[torch.Tensor] | None:
         try:

@@ -128,7 +128,7 @@ class Draws:
         z = self._standard(taken)
         return {
             "fixed": self._moved(taken), "support": self._outside(taken), "ranks": self._ranks(taken, seed), "mean": abs(float(z.mean())),
-            "variance": abs(float(z.square().mean()) - 1), **self._neighbours(taken),
+            "variance": abs(float(z.square().mean()) - 1), "size": self._sizes(taken), "center": self._by_center(z), **self._neighbours(taken),
         }  # fmt: skip
 
     def _bound(self, name: str) -> float:
@@ -145,12 +145,14 @@ class Draws:
     def _words(self, name: str, taken: torch.Tensor) -> str:
         varied = taken[self._varied]
         zeros, right = (float((values == 0).double().mean()) if self.count else 0.0 for values in (varied, self._seen[:, self._varied]))
-        if name in ("ranks", "mean", "variance", "support") and abs(zeros - right) > 3 / math.sqrt(self.count):
+        if name in ("ranks", "mean", "variance", "support", "size", "center") and abs(zeros - right) > 3 / math.sqrt(self.count):
             return f"a share of {zeros:.3f} is zero where {right:.3f} is right"
         if name == "fixed":
             return "elements that chance does not change are off"
         if name == "support":
             return "values that the reference never gives"
+        if name in ("size", "center"):
+            return "its values do not scatter as the reference's do"
         if name == "mean":
             return f"its mean is {float(varied.mean()):.5g} where {float(self._center[self._varied].mean()):.5g} is right"
         if name == "variance":
@@ -178,6 +180,20 @@ class Draws:
         bins = torch.bincount(rank, minlength=len(self._seen) + 1).double()
         expected = self.count / len(bins)
         return float(((bins - expected).square() / expected).sum())
+
+    def _sizes(self, taken: torch.Tensor) -> float:
+        """Mean of the magnitudes, standardised: where signs differ, too small and too large values cancel in the mean."""
+        sizes = self._seen.abs()
+        center, spread = sizes.mean(0), sizes.std(0)
+        varied = self._varied & (spread > 2 * self.tolerance)
+        z = ((taken.abs() - center) / torch.where(varied, spread, 1.0))[varied]
+        return abs(float(z.mean())) * math.sqrt(max(1, z.numel()) / max(1, self.count)) if z.numel() else 0.0
+
+    def _by_center(self, z: torch.Tensor) -> float:
+        """Largest mean among elements of like centers, in units of what chance gives to all."""
+        order = self._center[self._varied].argsort()
+        means = [float(part.mean()) * math.sqrt(part.numel()) for part in z[order].tensor_split(8) if part.numel()]
+        return max(map(abs, means), default=0.0) / math.sqrt(max(1, self.count))
 
     def _neighbours(self, taken: torch.Tensor) -> dict[str, float]:
         """Correlation of elements some places apart, among the run of neighbours."""
