@@ -3,13 +3,12 @@
 The messages are those that the Python `Board` sends. Nothing is served over a socket: the browser's requests are answered from disk by
 Playwright, and every other request is refused.
 
-    python tests/browser/harness.py                 # pictures of all looks into tests/browser/shots
+`tour.py` takes pictures of all looks.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,47 +97,3 @@ def sent(page: Any, kind: str) -> list[dict[str, Any]]:
     """The messages of one kind that the board has sent."""
     found: list[dict[str, Any]] = page.evaluate("(kind) => window.sent.filter((message) => message.type === kind)", kind)
     return found
-
-
-def main() -> None:
-    """Pictures for people."""
-    from playwright.sync_api import sync_playwright
-
-    sys.path[:0] = [str(HERE), str(ROOT)]
-    from recorded_run import RecordedRun
-    from sample_run import run_events
-
-    shots = HERE / "shots"
-    shots.mkdir(exist_ok=True)
-    modelled = messages(RecordedRun(run_events()).play())
-    measured = messages(RecordedRun(run_events(120, measured=True, seed=8)).play())
-    early = messages(RecordedRun(run_events()).play(1))
-    stored = messages(RecordedRun(run_events(), live=False).play())
-    looks = [
-        ("light-wide", "light", 1360, modelled), ("dark-wide", "dark", 1360, measured), ("contrast-wide", "contrast", 1360, modelled),
-        ("none-middle", "none", 860, modelled), ("dark-middle", "dark", 860, modelled), ("light-narrow", "light", 460, measured),
-        ("early", "light", 1100, early), ("stored", "light", 1100, stored),
-    ]  # fmt: skip
-    wanted = set(sys.argv[1:])
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        for name, theme, width, sent in looks:
-            if wanted and name not in wanted:
-                continue
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.on("pageerror", lambda error: print("page error:", error))
-            page.on("console", lambda message: message.type == "error" and print("console:", message.text))
-            open_board(page, sent, theme)
-            page.wait_for_timeout(400)
-            page.screenshot(path=shots / f"{name}.png", full_page=True)
-            if name in ("light-wide", "dark-wide", "contrast-wide", "light-narrow"):
-                for tab in ("Code", "Diff", "Edit", "Log"):
-                    page.get_by_role("tab", name=tab, exact=True).click()
-                    page.wait_for_timeout(250)
-                    page.screenshot(path=shots / f"{name}-{tab.lower()}.png", full_page=True)
-            page.close()
-        browser.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -118,7 +118,8 @@ class Feed:
             now = time.monotonic()
             left, counted = min(float(BURST), left + (now - counted) / INTERVAL), now
             if left < 1.0:
-                self._closed.wait((1.0 - left) * INTERVAL)
+                if self._closed.wait((1.0 - left) * INTERVAL):
+                    return
                 left, counted = 1.0, time.monotonic()
             left -= 1.0
             self.flush()
