@@ -9,6 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.search.mechanisms import SWITCHES, Mechanisms
+
+COLUMNS = 110
+"""Of a line of progress at most."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What ``evolve`` understands."""
@@ -28,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-degenerate", action="store_true", help="search even if the judge can't tell bad answers from good ones on this op"
     )
+    parser.add_argument("--without", default="", metavar="A,B", help=f"mechanisms of the search to turn off: {', '.join(SWITCHES)}")
     parser.add_argument("--no-store", action="store_true", help="keep nothing (a bare GPU node has no SQLAlchemy)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the best kernel and the run's summary there")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -41,6 +47,7 @@ def evolve(options: argparse.Namespace) -> int:
     proposers = evolution.choose_proposers(options.proposer, options.model, tokens=options.tokens, money=options.money)
     from workbench.capture import capture_file
 
+    mechanisms = Mechanisms().without(*(name.strip() for name in options.without.split(",") if name.strip()))
     captured = capture_file(options.reference, target=options.target)
     store = None
     if not options.no_store:
@@ -55,6 +62,7 @@ def evolve(options: argparse.Namespace) -> int:
         seed=options.seed,
         device=options.device,
         lanes=options.lanes,
+        mechanisms=mechanisms,
         auto=True,
         accept_degenerate=options.accept_degenerate,
     )
@@ -87,13 +95,19 @@ def _progress(task: Any) -> Callable[[Any], None]:
                 _tell(f"  {proposal.brief:<7} no candidate: {proposal.reason}")
             case events.Evaluated(evaluation=one):
                 tune = " ".join(f"{name}={value}" for name, value in one.parameters.items())
-                _tell(f"  {one.id:<7} {one.verdict.value:<16} {in_us(one.timing):>22}  {tune or one.reason}")
-            case events.Noted(message=message):
+                _tell(shortened(f"  {one.id:<7} {one.verdict.value:<16} {in_us(one.timing):>22}  {tune or one.reason}"))
+            case events.Noted(message=message, level=level) if level != "lesson":
                 _tell(f"  {message}")
             case events.Ended(reason=reason, best=best):
                 _tell(f"ended: {reason}; best {best or 'none'}")
 
     return show
+
+
+def shortened(line: str) -> str:
+    """The line within the columns of a terminal, and one line whatever a reason holds."""
+    line = " ".join(line.splitlines())
+    return line if len(line) <= COLUMNS else line[: COLUMNS - 1].rstrip() + "…"
 
 
 def in_us(timing: Any) -> str:

@@ -41,6 +41,7 @@ async def evolve(run: Run) -> None:
 
 async def prepare(run: Run) -> bool:
     """Starts the judge, which rebuilds the task and finds its baselines and its floor. False if the run ends here."""
+    run.state("preparing", "the judge starts")  # from here on its seconds count
     work = asyncio.ensure_future(run.prepare_judge())
     work.add_done_callback(lambda _: run.control.changed.set())
     while not (work.done() or run.control.stopping or run.out_of_time()):

@@ -92,7 +92,6 @@ class Run:
 
     async def prepare_judge(self) -> Prepared:
         """The live op runs in a thread of its own, so that commands are heard meanwhile."""
-        self.state("preparing", "the judge starts")
         probe = await asyncio.to_thread(self.probe) if self.probe is not None else None
         return await self.fleet.prepare(probe)
 

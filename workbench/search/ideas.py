@@ -51,6 +51,8 @@ class Choice:
     family: frozenset[str] = frozenset()
     """The pinned candidate and its descendants."""
     avoid: frozenset[str] = frozenset()
+    repair_first: bool = True
+    """Whether repairs come before anything new."""
 
     def admits(self, member: Member) -> bool:
         return self.pinned is None or member.id in self.family
@@ -65,13 +67,14 @@ def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, c
         return Idea(kind="seed", island=island, expert={"expert": island.seeds[0]})
     tired = island.misses >= MISSES or not choice.proposing
     failing = [member for member in island.repairs.values() if choice.admits(member)]
-    if failing and not tired:
-        return Idea(kind="repair", island=island, parents=(pick_repair(failing),))
+    repair = Idea(kind="repair", island=island, parents=(pick_repair(failing),)) if failing and not tired else None
+    if repair is not None and (choice.repair_first or not island.elites()):
+        return repair
     point = _tune(island, rng, choice)
     if point is not None and (tired or not island.tuned_last):
         return point
     structure = None if tired else _structure(island, islands, rng, choice)
-    return structure or point
+    return structure or point or repair
 
 
 def _tune(island: Island, rng: random.Random, choice: Choice) -> Idea | None:

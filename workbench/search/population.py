@@ -13,6 +13,7 @@ from workbench.search.ideas import MISSES, Idea
 from workbench.search.islands import Island
 from workbench.search.mechanisms import DEFAULT, Mechanisms
 from workbench.search.members import Member
+from workbench.search.odds import Odds
 from workbench.search.roles import EVERYTHING
 from workbench.search.selection import NOVELTY
 
@@ -28,6 +29,7 @@ class Population:
     Attributes:
         islands: in the order of turns.
         best: the fastest right one; `best_us` is its time.
+        odds: of repairs against fresh candidates.
     """
 
     def __init__(self, roles: Sequence[Role], repairs: int, describe: Describe, mechanisms: Mechanisms = DEFAULT) -> None:
@@ -36,6 +38,7 @@ class Population:
         self.islands = tuple(Island(index, role, novelty) for index, role in enumerate(roles))
         self.best: Member | None = None
         self.best_us: float | None = None
+        self.odds = Odds()
         self._repairs = repairs if mechanisms.repair else 0
         self._migrates = mechanisms.migration
         self._describe = describe
@@ -73,6 +76,8 @@ class Population:
                     home.take_note(member)
         else:
             member = self._born(idea, candidate, evaluation, diagnosis, descriptors)
+            if idea.given is None and not idea.expert:  # what a proposer made of a brief of its own
+                self.odds.told(idea.kind, member.right)
             island.misses = 0
         return [*self._compare(member), *self._refresh(island)]
 

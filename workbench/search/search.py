@@ -293,6 +293,7 @@ class Search:
         choice = Choice(
             tune_cap=self.budget.tune, mechanisms=self.mechanisms, again=again, proposing=self._proposing, pinned=self._pinned,
             family=self._population.family(self._pinned),
+            repair_first=self._population.odds.favour_repair or not self.mechanisms.odds,
             avoid=frozenset({self._population.best.id} if self._population.best and self._plateau.stage is Stage.OTHER_ANCESTOR else ()),
         )  # fmt: skip
         for island in sorted(self.islands, key=lambda island: (island.asked, island.index)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,6 +60,19 @@ class ExperienceStore:
                 gone = before - {card.id for card in self.library.cards}
                 connection.execute(delete(schema.cards).where(schema.cards.c.id.in_(gone)))
         return changed
+
+    def merge(self, cards: Iterable[Card]) -> int:
+        """Takes cards over, all or none; of two with one id that with more trials stays. Returns how many came or changed."""
+        with self._transaction(writes=True) as connection:
+            self._refresh(connection)
+            before = {card.id: card for card in self.library.cards}
+            self.library.merge(self._worded(card) for card in cards)
+            self.library.forget(LIMIT)
+            changed = tuple(card.id for card in self.library.cards if before.get(card.id) != card)
+            self._save(connection, changed)
+            gone = set(before) - {card.id for card in self.library.cards}
+            connection.execute(delete(schema.cards).where(schema.cards.c.id.in_(gone)))
+        return len(changed)
 
     def close(self) -> None:
         """Closes the connections."""

@@ -93,3 +93,22 @@ def test_misuse_is_one_line_and_status_2(op, monkeypatch, capsys, arguments, sai
     monkeypatch.delenv("OPENAI_API_KEY")
     assert main(["evolve", op, *arguments]) == 2
     assert capsys.readouterr().err == f"workbench: {said}\n"
+
+
+def test_progress_stays_within_the_columns_and_a_mechanism_can_be_turned_off(op, monkeypatch, capsys):
+    with Server(writes) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert main(["evolve", op, "--model", "m", "--proposer", "llm", "--steps", "6", "--no-store", "--without", "islands, repair"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if line.startswith("  k")]) == 6
+    assert all(len(line) <= 110 for line in lines if line.startswith("  k"))
+    assert main(["evolve", op, "--without", "magic"]) == 2
+    assert "there is no mechanism 'magic': there is seeds, islands" in capsys.readouterr().err
+
+
+def test_a_long_reason_is_cut_and_is_one_line():
+    from workbench.commands.evolve import COLUMNS, shortened
+
+    assert shortened("short") == "short"
+    cut = shortened("word " * 60 + "\nmore")
+    assert len(cut) <= COLUMNS and cut.endswith("…") and "\n" not in cut

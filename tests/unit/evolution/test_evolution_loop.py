@@ -12,7 +12,7 @@ from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, source_of
 from workbench import evolution
 from workbench.brief import Budget, Proposal
 from workbench.candidate import Candidate
-from workbench.errors import StoreError
+from workbench.errors import MisuseError, StoreError
 from workbench.events import Asked, Ended, Evaluated, Noted, Proposed, Spent, StateChanged
 from workbench.evolution import loop
 from workbench.records import dumps
@@ -139,6 +139,34 @@ def test_seconds_end_the_run_and_kill_what_is_in_flight(begin):
     assert 0.5 < time.perf_counter() - before < 3
     assert run.reason == "budget: 0.6 of 0.6 seconds are used" or run.reason.endswith("of 0.6 seconds are used")
     assert [row["verdict"] for row in run.rows()] == ["right", "not_judged"]
+
+
+def test_seconds_end_a_run_whose_judge_is_not_ready_yet(begin):
+    run, fleet = begin(ScriptedFleet(prepare_seconds=60), budget=Budget(seconds=0.5), auto=True)
+    run.wait(20)
+    assert (run.state, run.reason) == ("ended", "budget: 0.5 of 0.5 seconds are used") and fleet.closed
+    assert run.rows() == [] and not fleet.judged
+
+
+def test_what_the_start_of_the_judge_took_is_taken_off_the_seconds(begin):
+    run, _ = begin(ScriptedFleet(prepare_seconds=0.5, seconds=60), budget=Budget(seconds=0.9), auto=True)
+    run.wait(20)
+    assert run.reason.endswith("of 0.9 seconds are used") and len(run.rows()) == 1
+    assert run.header()["spent"]["seconds"] >= 0.9
+
+
+def test_no_candidate_is_asked_for_once_the_seconds_are_over(begin):
+    run, _ = begin(ScriptedFleet(seconds=0.3), budget=Budget(seconds=0.2), auto=True)
+    run.wait(20)
+    assert run.reason.endswith("seconds are used")
+    asked = [stamped for stamped in run.events() if stamped.type == "Asked"]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("budget", [Budget(money=float("nan")), Budget(tokens=-1), Budget(seconds=float("inf")), Budget(tune=-1)], ids=str)
+def test_a_cap_that_is_no_amount_starts_nothing(begin, budget):
+    with pytest.raises(MisuseError, match=r"budget: \w+ .*: give an amount from 0 on, or None for no cap"):
+        begin(budget=budget)
 
 
 def test_waiting_and_pauses_cost_no_seconds(begin):

@@ -23,7 +23,7 @@ from workbench.brief import Budget
 from workbench.errors import StoreError
 from workbench.events import Asked, Ended, Evaluated, Noted, Proposed, StateChanged
 from workbench.evolution.lessons import Unkept
-from workbench.proposers.llm import Price
+from workbench.proposers.llm import Price, Timeouts
 from workbench.proposers.recording import ReplayProposer
 from workbench.records import dumps
 from workbench.store import MemoryStore, Store
@@ -76,6 +76,40 @@ def test_a_fault_that_passes_costs_what_it_costs_and_the_run_goes_on(begin, faul
         run.wait(30)
     assert run.reason == "budget: 3 of 3 evaluations are used"
     assert len(run.calls()) == len(server.requests) == 4
+    check_nothing_lost_or_doubled(run)
+
+
+TOO_LONG = Refuse(400, "This model's maximum context length is 2048 tokens.", "context_length_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Refuse(429, "slow down", headers={"Retry-After": "0.4"}), "HTTP 429"), (Hang(), "did not answer in time"),
+        (lambda body: replace(answer(body), hang_after=2), "did not answer in time"), (TOO_LONG, "does not fit the context"),
+    ],
+    ids=["Retry-After", "silent", "silent in the middle", "context"],
+)  # fmt: skip
+def test_what_is_waited_for_or_cut_short_is_one_more_call_and_nothing_is_lost(begin, fault, error):
+    with Server(answer, fault, answer) as server:
+        writer = model(server, timeouts=Timeouts(30, 0.5, 0.5))
+        run, _ = begin(proposers=(writer,), budget=Budget(evaluations=3), auto=True, lanes=1)
+        run.wait(30)
+    assert run.reason == "budget: 3 of 3 evaluations are used" and len(of(run, Evaluated)) == 3
+    failed = [call for call in run.calls() if call.error]
+    assert len(failed) == 1 and error in failed[0].error and len(run.calls()) == len(server.requests) == 4
+    check_nothing_lost_or_doubled(run)
+    if isinstance(fault, Refuse) and "Retry-After" in fault.headers:
+        assert server.times[2] - server.times[1] >= 0.4
+
+
+@pytest.mark.parametrize("sent", [None, {"prompt_tokens": -5, "completion_tokens": 3}, {"prompt_tokens": "many"}, {}], ids=str)
+def test_a_usage_that_is_missing_or_wrong_is_estimated_and_charged_once(begin, sent):
+    with Server(answer, lambda body: replace(answer(body), usage=sent), answer) as server:
+        run, _ = begin(proposers=(model(server),), budget=Budget(evaluations=3), auto=True, lanes=1)
+        run.wait(30)
+    assert [call.estimated for call in run.calls()] == [False, True, False] and len(server.requests) == 3
+    assert all(call.tokens_in > 0 and call.tokens_out > 0 for call in run.calls())
     check_nothing_lost_or_doubled(run)
 
 

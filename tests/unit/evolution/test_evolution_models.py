@@ -251,6 +251,11 @@ def test_names_become_proposers(given, names):
         (("oracle", "a"), {}, "no proposer 'oracle': there is experts, llm, person"),
         ((None, None), {"tokens": 5}, "--tokens 5: only a model uses tokens"),
         ((None, "a"), {"money": 0.0}, "--money 0.0: give more than 0"),
+        ((None, "a"), {"money": float("nan")}, "--money nan: give more than 0"),
+        ((None, "a"), {"money": float("inf")}, "--money inf: give more than 0"),
+        ((None, "a"), {"money": -1.0}, "--money -1.0: give more than 0"),
+        ((None, "a"), {"tokens": float("nan")}, "--tokens nan: give more than 0"),
+        ((None, "a"), {"tokens": -5}, "--tokens -5: give more than 0"),
         ((None, "a"), {"environ": {}}, "--model a: set OPENAI_API_KEY in the environment (or OPENAI_BASE_URL"),
     ],
 )  # fmt: skip

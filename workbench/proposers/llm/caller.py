@@ -191,7 +191,7 @@ class Caller:
         if sound:
             told = MARGIN * (last.tokens_in or 0) / prompt
             self._density[request.model] = max(self._density.get(request.model, 0.0), told)
-            tokens_in, tokens_out, cached = last.tokens_in or 0, last.tokens_out or 0, last.cached
+            tokens_in, tokens_out, cached = last.tokens_in or 0, last.tokens_out or 0, last.cached if isinstance(last.cached, int) else 0
         elif error and not reply:  # refused or lost before an answer began: nobody charges for that
             tokens_in, tokens_out, cached = 0, 0, 0
         else:
@@ -221,7 +221,7 @@ class Caller:
 
 def _plausible(told: int | None, least: int, most: int) -> bool:
     """Whether an endpoint's count can be true: within a factor of six of what bytes say, with room for a chat's own frame."""
-    return told is not None and least / 6 <= told <= most * 6 + 1000 and told > 0
+    return isinstance(told, int) and least / 6 <= told <= most * 6 + 1000 and told > 0
 
 
 def usage_of(calls: list[ModelCall]) -> Usage:

@@ -1,0 +1,31 @@
+"""Whether a repair is the better bet: how often repairs and fresh candidates have come out right in this run."""
+
+from __future__ import annotations
+
+from workbench.brief import BriefKind
+
+_PRIOR = {"repair": (3.0, 4.0), "fresh": (2.0, 4.0)}
+"""Right ones and all, as if they had been seen: where nothing is known yet, a repair is tried first."""
+
+
+class Odds:
+    """Counts what came of fresh candidates (steps, crossovers, open seeds) and of repairs.
+
+    A repair that succeeds gives a right candidate, and so does a fresh one: whichever is right more often gets to the next right candidate
+    with fewer evaluations. Which it is depends on who writes, so it is measured and not assumed.
+    """
+
+    def __init__(self) -> None:
+        self._right = {kind: right for kind, (right, _) in _PRIOR.items()}
+        self._all = {kind: count for kind, (_, count) in _PRIOR.items()}
+
+    def told(self, kind: BriefKind, right: bool) -> None:
+        """One more candidate was judged."""
+        name = "repair" if kind == "repair" else "fresh"
+        self._right[name] += right
+        self._all[name] += 1
+
+    @property
+    def favour_repair(self) -> bool:
+        """Whether a repair is at least as likely to be right as a fresh candidate."""
+        return self._right["repair"] / self._all["repair"] >= self._right["fresh"] / self._all["fresh"]
