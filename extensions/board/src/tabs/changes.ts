@@ -96,7 +96,7 @@ function figures(now: Evaluation, before: Evaluation, parent: string): HTMLEleme
 
 function compare(a: number | null, b: number | null, better: -1 | 0 | 1): [string, "good" | "bad" | "none", string] {
   if (a === null || b === null) return [b === null ? "gone" : "new", "none", "·"];
-  if (a === b || Math.abs(a - b) <= 0.005 * Math.max(Math.abs(a), Math.abs(b))) return ["the same", "none", "＝"];
+  if (a === b || Math.abs(a - b) <= 0.005 * Math.max(Math.abs(a), Math.abs(b))) return ["the same", "none", "="];
   const up = b > a;
   const size = a > 0 && b > 0 ? (b / a >= 2 || a / b >= 2 ? `${format.figure(up ? b / a : a / b)}× ` : `${format.percent(Math.abs(b / a - 1))} `) : "";
   const word = `${size}${up ? "more" : "less"}`;

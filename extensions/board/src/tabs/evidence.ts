@@ -125,12 +125,13 @@ function timings(one: Evaluation, header: Header | null): HTMLElement[] {
   ];
 }
 
-/** For each timing a line from p10 to p90, a box for the interval and a stroke for the median, on one scale. */
+/** For each timing a line from p10 to p90, a box for the interval and a stroke for the median, on one logarithmic scale. */
 function spreads(rows: [string, Timing][], floor: number | null): HTMLElement {
   const [width, row, left] = [460, 22, 118];
   const height = rows.length * row + 22;
-  const most = Math.max(...rows.map(([, timing]) => timing.p90_us)) * 1.04;
-  const x = (us: number): number => left + (us / most) * (width - left - 10);
+  const times = [...rows.flatMap(([, timing]) => [timing.p10_us, timing.p90_us]), ...(floor === null ? [] : [floor])];
+  const [least, most] = [Math.min(...times) / 1.06, Math.max(...times) * 1.06];
+  const x = (us: number): number => left + (Math.log(us / least) / Math.log(most / least)) * (width - left - 10);
   const marks = rows.flatMap(([name, timing], index) => {
     const y = 12 + index * row;
     return [
@@ -143,8 +144,8 @@ function spreads(rows: [string, Timing][], floor: number | null): HTMLElement {
   return h("div", {}, s(
     "svg",
     { class: "kw-spreads", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Spread of the times; the table below has the figures" },
-    floor !== null && floor < most && s("line", { class: "kw-line kw-line-floor", x1: x(floor), x2: x(floor), y1: 2, y2: height - 16 }),
-    floor !== null && floor < most && s("text", { class: "kw-tick", x: x(floor), y: height - 3, "text-anchor": "middle" }, `floor ${format.time(floor)}`),
+    floor !== null && s("line", { class: "kw-line kw-line-floor", x1: x(floor), x2: x(floor), y1: 2, y2: height - 16 }),
+    floor !== null && s("text", { class: "kw-tick", x: Math.max(left + 30, x(floor)), y: height - 3, "text-anchor": "middle" }, `floor ${format.time(floor)}, log scale`),
     ...marks,
   ));
 }

@@ -54,6 +54,9 @@ export function roofline(marks: Mark[], roof: Roof | null, target: string): HTML
   };
   const plain = roof.products !== null && roof.plain < peak;
   const places = spread(points.map((point) => y(point.y)), 14, TOP + 6, HEIGHT - BOTTOM - 6);
+  // The slope's name stands where the marks are not.
+  const early = (points.at(-1)?.x ?? 0) > ridge / 5;
+  const start = Math.max(x0 * 1.12, (y0 * 1.12) / roof.bandwidth);
   const clip = `M${x(x0)} ${y(peak)}`;
   const picture = s(
     "svg",
@@ -81,7 +84,7 @@ export function roofline(marks: Mark[], roof: Roof | null, target: string): HTML
         s("text", { class: `kw-roof-label kw-roof-label-${point.kind}`, x: before ? px - 10 : px + 10, y: places[index], "text-anchor": before ? "end" : "start", "dominant-baseline": "middle" }, `${point.name} ${format.time(point.us)}`),
       ];
     }),
-    s("text", { class: "kw-tick kw-roof-name", transform: along(x, y, roof.bandwidth, Math.max(x0 * 1.12, (y0 * 1.12) / roof.bandwidth)), dy: 15 }, `memory ${format.rate(roof.bandwidth, "B")}`),
+    s("text", { class: "kw-tick kw-roof-name", transform: along(x, y, roof.bandwidth, early ? start : ridge * 0.82), dy: 15, "text-anchor": early ? "start" : "end" }, `memory ${format.rate(roof.bandwidth, "B")}`),
     s("text", { class: "kw-tick", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 5, "text-anchor": "middle" }, "operations per byte from device memory"),
   );
   const guessed = points.some((point) => point.bytes === null && point.kind !== "floor");
