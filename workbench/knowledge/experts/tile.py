@@ -22,7 +22,7 @@ written in the result's direction, so that both sides move whole lines. For broa
 column one vector, in place of an index division an element."""
 
 
-def _axes(program: Program) -> tuple[Dim, Dim, Dim]:
+def axes_of(program: Program) -> tuple[Dim, Dim, Dim]:
     """Atoms of the columns (innermost in the result), of the rows, and of what the grid walks."""
     atoms = elementwise(program)
     groups = group_atoms(atoms, tensors_of(program))
@@ -38,7 +38,7 @@ def _axes(program: Program) -> tuple[Dim, Dim, Dim]:
 
 
 def _fits(task: Task, program: Program) -> Match:
-    columns, rows, _ = _axes(program)
+    columns, rows, _ = axes_of(program)
     if any(
         value.atoms and value.atoms[-1] in rows and program.elements(value.atoms) > program.elements(rows)
         for value in program.of_kind("load")
@@ -53,7 +53,7 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
-    columns, rows, rest = _axes(program)
+    columns, rows, rest = axes_of(program)
     tensors = tensors_of(program)
     column_axis = LoopAxis("cols", "N", group_atoms(columns, tensors))
     row_axis = LoopAxis("rows", "M", group_atoms(rows, tensors))
