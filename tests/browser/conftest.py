@@ -189,11 +189,22 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def serve():
+    """`serving`, for a test that needs a front end of its own."""
+    return serving
+
+
 @contextlib.contextmanager
 def serving(
-    folder: Path, *, python: str = sys.executable, app: str = "jupyterlab", pythonpath: tuple[Path, ...] = (HERE,)
+    folder: Path,
+    *,
+    python: str = sys.executable,
+    app: str = "jupyterlab",
+    pythonpath: tuple[Path, ...] = (HERE,),
+    options: tuple[str, ...] = (),
 ) -> Iterator[Lab]:
-    """A front end on a port of its own: `app` is ``jupyterlab`` or ``notebook``; kernels find `pythonpath` before anything else."""
+    """A front end on a port of its own: `app` is ``jupyterlab`` or ``notebook``; it and its kernels find `pythonpath` first."""
     root, settings = folder / "notebooks", folder / "settings"
     root.mkdir()
     quiet = settings / "@jupyterlab" / "apputils-extension"
@@ -212,6 +223,7 @@ def serving(
             python, "-m", app, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
             f"--ServerApp.root_dir={root}", f"--{name}.user_settings_dir={settings}", f"--{name}.workspaces_dir={folder / 'workspaces'}",
             f"--{name}.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
+            *options,
         ],
         env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip

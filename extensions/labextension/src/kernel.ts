@@ -15,12 +15,16 @@ export class Unanswered extends Error {
   }
 }
 
+/** How long a kernel may be busy with small things, its own start for one, before it counts as running a cell; in ms. */
+const PATIENCE = 1500;
+
 /** Calls a function of the bridge with plain arguments. */
 export async function ask<T>(panel: NotebookPanel, name: string, ...given: readonly (string | number)[]): Promise<T> {
   const kernel = panel.sessionContext.session?.kernel;
   if (!kernel || kernel.status === "dead" || kernel.status === "terminating") {
     throw new Unanswered("This notebook has no kernel: start one, then ask again.");
   }
+  for (let waited = 0; kernel.status === "busy" && waited < PATIENCE; waited += 100) await new Promise((go) => setTimeout(go, 100));
   if (kernel.status === "busy") throw new Unanswered("The kernel is running a cell; it answers when that has ended.", true);
   const call = `__import__("workbench.notebook.bridge", fromlist=["bridge"]).${name}(${given.map((one) => JSON.stringify(one)).join(", ")})`;
   const future = kernel.requestExecute({

@@ -92,14 +92,15 @@ export class RunsPanel extends Widget {
     if (!this.isVisible) return;
     const { panel } = this;
     const found = (panel?.content.widgets ?? []).flatMap((cell) => records(cell).map((record) => ({ cell, record })));
-    const now = JSON.stringify(found.map(({ cell, record: { snapshot } }) => [snapshot.header.run, snapshot.header.best, snapshot.header.candidates, boardOf(cell) !== null]));
+    const now = JSON.stringify(found.map(({ cell, record: { snapshot } }) => [snapshot.header.run, snapshot.header.best, snapshot.header.candidates, boardOf(cell) !== null])) + document.querySelectorAll(".kw-board").length;
     if (now === this.shownHere) return;
     this.shownHere = now;
-    if (!panel || !found.length) {
+    const bare = (panel?.content.widgets ?? []).filter((cell) => boardOf(cell) && !found.some((one) => one.cell === cell));
+    if (!panel || (!found.length && !bare.length)) {
       put(this.here, missing(panel ? "No cell of this notebook shows a run. Put %%evolve_kernel on top of a cell that defines and calls an op." : "No notebook is open."));
       return;
     }
-    put(this.here, ...found.map(({ cell, record }) => this.shown(panel, cell, record)));
+    put(this.here, ...found.map(({ cell, record }) => this.shown(panel, cell, record)), ...bare.map((cell) => this.live(panel, cell)));
   }
 
   private shown(panel: NotebookPanel, cell: Cell, record: RunRecord): HTMLElement {
@@ -111,6 +112,13 @@ export class RunsPanel extends Widget {
       header.run,
       button("Go to its cell", "Scrolls to where it is shown.", () => void goTo(panel, cell, board ?? cell.outputArea?.node ?? cell.node)),
     );
+  }
+
+  /** A board that stands alone, as `workbench.board.Board` shows it. */
+  private live(panel: NotebookPanel, cell: Cell): HTMLElement {
+    const board = boardOf(cell)!;
+    const read = (part: string): string => board.querySelector(part)?.textContent ?? "";
+    return entry(read(".kw-op"), ["live", read(".kw-state")], read(".kw-shapes"), button("Go to its cell", "Scrolls to where it is shown.", () => void goTo(panel, cell, board)));
   }
 
   private async list(): Promise<void> {
@@ -128,7 +136,7 @@ export class RunsPanel extends Widget {
   }
 
   private renderKept(panel: NotebookPanel, { place, runs }: Kept): void {
-    const where = h("p", { class: "kw-dim kw-runs-place", title: place }, place);
+    const where = h("p", { class: "kw-dim kw-runs-place", title: place }, h("bdi", { dir: "ltr" }, place));
     if (!runs.length) {
       put(this.kept, where, missing("The store is empty: no run has begun in this folder yet."));
       return;

@@ -84,11 +84,12 @@ class Viewer extends Widget {
     URL.revokeObjectURL(this.url);
     this.url = URL.createObjectURL(data);
     const dark = document.body.dataset["jpThemeLight"] === "false";
+    // speedscope reads its look from here; it can't know JupyterLab's theme.
+    localStorage.setItem("speedscope-color-scheme", dark ? "DARK" : "LIGHT");
     const frame = h("iframe", {
       src: `${kernelWorkbench.base}speedscope/index.html#profileURL=${encodeURIComponent(this.url)}&title=${encodeURIComponent(name)}`,
       title: `Profiler trace ${name}`,
       sandbox: "allow-scripts allow-same-origin allow-downloads",
-      style: `color-scheme: ${dark ? "dark" : "light"}`,
     });
     this.node.replaceChildren(frame);
   }
