@@ -11,6 +11,7 @@ from workbench.candidate import Candidate, Evaluation, Mode, Verdict
 from workbench.errors import JudgeLostError
 from workbench.events import Prepared
 from workbench.fleet.process import JudgeProcess
+from workbench.judge.sanitized import Sanitized
 from workbench.records import decode, encode
 from workbench.task import Task
 
@@ -80,6 +81,18 @@ class Local:
             await judge.ask({"do": "adopt", "measured": self._measured})
             self._told.add(judge)
         return await judge.ask(request)
+
+    async def sanitize(self, candidate: Candidate, parameters: Mapping[str, Any]) -> Sanitized:
+        """What compute-sanitizer says of a candidate; a judge that is lost over it is a note."""
+        idle = await self._started()
+        judge = await idle.get()
+        try:
+            request = {"do": "sanitize", "candidate": encode(candidate), "parameters": encode(parameters)}
+            return decode(Sanitized, await judge.ask(request))
+        except JudgeLostError as error:
+            return Sanitized(notes=(f"not sanitized: {error}"[:200],))
+        finally:
+            idle.put_nowait(judge)
 
     def adopt(self, measured: Mapping[str, Any]) -> None:
         """Takes what another judge of the same card has measured of the baselines, see `Judge.measured`; no judge measures them then."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from workbench.candidate import Candidate, Evaluation, Mode, Verdict
 from workbench.events import Prepared
 from workbench.fleet.local import Local
+from workbench.judge.sanitized import Sanitized
 from workbench.task import Task
 
 T = TypeVar("T")
@@ -18,12 +20,14 @@ T = TypeVar("T")
 def judge_once(
     task: Task, candidate: Candidate, parameters: Mapping[str, Any], *, id: str = "k0.0", mode: Mode = "full", device: str = "auto",
     seed: int | None = None, probe: Mapping[str, Any] | None = None, accept_degenerate: bool = True,
+    sanitize: bool = False,
 ) -> tuple[Prepared, Evaluation]:  # fmt: skip
     """Judges one candidate in a fresh judge process, and waits.
 
     Works inside a running event loop too, as notebooks have one.
 
     Args:
+        sanitize: on a GPU, run one that passes under compute-sanitizer, too: a finding refuses it, and labels say what ran.
         accept_degenerate: False to judge nothing where bad answers can't be told from good ones: then it is `not_judged`.
 
     Raises:
@@ -37,7 +41,10 @@ def judge_once(
             prepared = await fleet.prepare(probe)
             if prepared.degenerate and not accept_degenerate:
                 return prepared, _not_judged(task, candidate, parameters, id, mode, prepared)
-            return prepared, await fleet.evaluate(candidate, parameters, id=id, mode=mode)
+            evaluation = await fleet.evaluate(candidate, parameters, id=id, mode=mode)
+            if sanitize and evaluation.judged_by == "gpu" and evaluation.verdict in (Verdict.RIGHT, Verdict.LOWER_PRECISION):
+                evaluation = with_sanitized(evaluation, await fleet.sanitize(candidate, parameters))
+            return prepared, evaluation
         finally:
             await fleet.close()
 
@@ -51,6 +58,16 @@ def _not_judged(
         id=id, candidate=candidate.id, task=task.id, verdict=Verdict.NOT_JUDGED, parameters=dict(parameters), mode=mode,
         reason=f"{prepared.warning}. To judge it all the same: --accept-degenerate", environment=prepared.environment,
     )  # fmt: skip
+
+
+def with_sanitized(evaluation: Evaluation, found: Sanitized) -> Evaluation:
+    """The evaluation, with what compute-sanitizer said."""
+    labels = {*evaluation.labels, *found.notes}
+    if found.ran:
+        labels.add(f"sanitized: {', '.join(found.ran)}")
+    if found.finding:
+        return replace(evaluation, verdict=Verdict.REFUSED, reason=found.finding, labels=tuple(sorted(labels)))
+    return replace(evaluation, labels=tuple(sorted(labels)))
 
 
 def _complete(work: Coroutine[Any, Any, T]) -> T:

@@ -13,7 +13,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,12 +44,13 @@ class Worker:
 
     Args:
         pin: bytes of the shared memory that the card reads and writes itself, see `shared`.
+        wrapper: a program that starts the worker's and watches it; `variables` are for both.
         zygote: what forks it; None to start a fresh process, from a thread that lives as long as the worker may.
     """
 
     def __init__(
         self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path,
-        zygote: Zygote | None = None, pin: int = 0,
+        zygote: Zygote | None = None, pin: int = 0, wrapper: Sequence[str] = (), variables: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.kind = kind
         self.target = target
@@ -59,6 +60,7 @@ class Worker:
         self.cancelled = threading.Event()
         self._greeting = threading.Lock()
         self._pin = pin
+        self._wrapper, self._variables = tuple(wrapper), dict(variables or {})
         self._directory = Path(tempfile.mkdtemp(prefix="worker-", dir=home))
         self._running: Running | None = None
         self._channel: Channel | None = None
@@ -87,8 +89,8 @@ class Worker:
                 self._running = self._zygote.fork(order, files)
             else:
                 command = sandbox.launch(
-                    tier, order | {"seccomp": None}, directory=self._directory, environment=environment(self.kind),
-                    gpu=self.kind in ON_DEVICE, trusted=trusted,
+                    tier, order | {"seccomp": None}, directory=self._directory, environment=environment(self.kind) | self._variables,
+                    gpu=self.kind in ON_DEVICE, trusted=trusted, wrapper=self._wrapper,
                 )  # fmt: skip
                 try:
                     self._running = Fresh(command, files, closed_in=tier.sandboxed)
@@ -154,6 +156,22 @@ class Worker:
         self.cancelled.set()
         if self._running is not None:
             self._running.kill()
+
+    def finish(self, timeout: float) -> str:
+        """Has it end by itself, and returns the end of what was printed, its wrapper's last words included.
+
+        Raises:
+            WorkerLost: it does not end in time.
+        """
+        assert self._channel is not None and self._running is not None, "start the worker first"
+        self._channel.finish()
+        deadline = time.monotonic() + timeout
+        while self._running.poll() is None:
+            _ = self._channel.log  # a full pipe would hold it
+            if time.monotonic() > deadline:
+                raise WorkerLost("timeout", "it does not end")
+            time.sleep(0.01)
+        return self._channel.log
 
     def kill(self) -> None:
         """Kills it, and does not wait; `close` does the rest."""

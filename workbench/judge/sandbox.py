@@ -120,7 +120,14 @@ def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[
 
 
 def launch(
-    tier: Tier, order: Mapping[str, object], *, directory: Path | None, environment: Mapping[str, str], gpu: bool, trusted: bool = False
+    tier: Tier,
+    order: Mapping[str, object],
+    *,
+    directory: Path | None,
+    environment: Mapping[str, str],
+    gpu: bool,
+    trusted: bool = False,
+    wrapper: Sequence[str] = (),
 ) -> Launch:
     """The command that starts a worker, or a zygote of workers.
 
@@ -130,8 +137,9 @@ def launch(
         environment: variables beyond the fixed ones, such as ``TRITON_INTERPRET``.
         gpu: give it the GPU's device nodes.
         trusted: it gets the person's environment.
+        wrapper: what starts Python and watches it.
     """
-    python = (sys.executable, "-I", "-B", str(BOOT), json.dumps(order))
+    python = (*wrapper, sys.executable, "-I", "-B", str(BOOT), json.dumps(order))
     scratch = "/tmp" if tier.sandboxed or directory is None else str(directory)
     variables = (dict(os.environ) if trusted else _environment() | _places(scratch)) | dict(environment)
     if not tier.sandboxed:

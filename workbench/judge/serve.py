@@ -46,6 +46,7 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
     from workbench.candidate import Candidate, Evaluation
     from workbench.events import Prepared
     from workbench.judge.judge import Judge
+    from workbench.judge.sanitized import Sanitized
     from workbench.judge.trial import Limits
     from workbench.task import Task
 
@@ -57,11 +58,13 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
     while (request := requests.get()) is not None:
         try:
             if request["do"] == "prepare":
-                result: Prepared | Evaluation | Mapping[str, Any] | None = judge.prepare(request.get("probe"))
+                result: Prepared | Evaluation | Sanitized | Mapping[str, Any] | None = judge.prepare(request.get("probe"))
             elif request["do"] == "evaluate":
                 result = judge.evaluate(
                     decode(Candidate, request["candidate"]), request["parameters"], id=request["id"], mode=request["mode"]
                 )  # fmt: skip
+            elif request["do"] == "sanitize":
+                result = judge.sanitize(decode(Candidate, request["candidate"]), request["parameters"])
             elif request["do"] == "measured":
                 result = judge.measured()
             elif request["do"] == "adopt":

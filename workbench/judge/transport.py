@@ -87,6 +87,11 @@ class Channel:
             self._drain()
         return self._text.decode("utf-8", "replace")
 
+    def finish(self) -> None:
+        """Tells the worker that nothing more will come."""
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         self._line.close()
         os.close(self._log)

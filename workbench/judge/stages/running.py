@@ -38,7 +38,7 @@ def run_once(context: Context, trial: Trial, workers: Workers) -> FirstRun:
     worker = context.take("device" if context.measured else "interpret", workers)
     seconds = _patience(context, trial, context.limits.call)
     caller = Caller(trial, worker, context.reference(), context.place, seconds, trial.allowed)
-    _load(context, trial, worker, caller)
+    load(context, trial, worker, caller)
     trial.reference = caller.reference
     trial.judged_by = "gpu" if context.device == "cuda" else "host" if context.measured else "interpreter"
     caller.drawn().plan(_planned(context, trial, sets[0]))
@@ -70,7 +70,8 @@ def _patience(context: Context, trial: Trial, usual: float) -> float:
     return max(usual, context.limits.extension) if uses_extension(trial.candidate.source) else usual
 
 
-def _load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> None:
+def load(context: Context, trial: Trial, worker: Worker, caller: Caller) -> None:
+    """Has a worker load the candidate, with the same parameters as the reference where it is a model."""
     task = context.task
     answer = worker.ask({
         "do": "load", "source": trial.candidate.source, "entry": trial.candidate.entry, "parameters": encode(trial.parameters),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from workbench.candidate import Timing
+from workbench.candidate import Timing, Verdict
+from workbench.judge import ablation
+from workbench.judge.ablation import is_decoration
 from workbench.judge.checks import in_words
 from workbench.judge.context import Context, Workers
 from workbench.judge.launches import Recording, Traffic
@@ -23,8 +25,10 @@ def time(context: Context, trial: Trial, workers: Workers, recording: Recording,
         own = first.kind.specs == context.task.inputs and not first.kind.structure
         errors = tuple(output.error for output in first.expected.outputs) if own else None
         context.clock().time(trial, workers["device"], errors)
-        if trial.mode == "full":  # the profiler takes seconds to start
-            _share(context, trial, workers["device"])
+        if trial.mode == "full" and context.device == "cuda":  # the profiler takes seconds to start
+            _profile(context, trial, workers["device"])
+            if first.kind.own_shape and is_decoration(context, trial, first.kind):
+                trial.labels.add(ablation.LABEL)
         try:
             recorded(context, trial, workers["record"])
         except (Stop, WorkerLost) as error:
@@ -49,10 +53,12 @@ def time(context: Context, trial: Trial, workers: Workers, recording: Recording,
     trial.timing = Timing(us, us, us, us, us, modelled=True)
 
 
-def _share(context: Context, trial: Trial, worker: Worker) -> None:
-    """How much of the GPU time is in the candidate's own kernels: a claim, so a label."""
-    if context.device != "cuda":
-        return
+def _profile(context: Context, trial: Trial, worker: Worker) -> None:
+    """How much of the GPU time is in the candidate's own kernels, which is a label; and the time that the card was busy, on any stream.
+
+    Raises:
+        Stop: the card was busy for longer than the candidate's events say.
+    """
     answer = worker.ask({"do": "profile", "inputs": encode(context.task.inputs), "seed": trial.next_seed()}, context.limits.call)
     with contextlib.suppress(KeyError, TypeError, ValueError):
         times = [(float(kernel["us"]), bool(kernel["own"])) for kernel in answer["kernels"]]
@@ -60,3 +66,10 @@ def _share(context: Context, trial: Trial, worker: Worker) -> None:
             trial.own_share = sum(us for us, own in times if own) / total
             if trial.own_share < 0.5:
                 trial.labels.add(f"own kernels take {trial.own_share:.0%} of the time")
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        busy = float(answer["busy_us"])
+        if trial.hot is not None and trial.hot.median_us < 0.9 * busy - 2.0:
+            raise Stop(
+                Verdict.TIME_NOT_CONFIRMED,
+                f"its events show {trial.hot.median_us:.1f} µs, but the profiler sees kernels for {busy:.1f} µs, on all streams together",
+            )  # fmt: skip
