@@ -23,10 +23,11 @@ import torch
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
 from workbench.errors import CaptureError
 from workbench.events import Prepared, Qualification
-from workbench.judge import labels, qualify, sandbox
+from workbench.judge import labels, qualify, sandbox, sanitizer
 from workbench.judge.context import Context, Workers
 from workbench.judge.pool import Nursery
 from workbench.judge.probe import disagreement
+from workbench.judge.sanitized import Sanitized
 from workbench.judge.stages import building, correctness, running, text, timing
 from workbench.judge.trial import Limits, Stop, Trial
 from workbench.task import Task
@@ -130,6 +131,10 @@ class Judge:
             for worker in workers.values():
                 self._pool.discard(worker)
             self._pool.rest(True)
+
+    def sanitize(self, candidate: Candidate, parameters: Mapping[str, Any]) -> Sanitized:
+        """What compute-sanitizer says of a candidate, see `sanitizer`."""
+        return sanitizer.sanitize(self.context, candidate, dict(parameters))
 
     def measured(self) -> dict[str, Any]:
         """What has been measured of the baselines, as plain data."""
