@@ -75,7 +75,9 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
         return write_cell(task, candidate, believed.parameters, judged, evolution.id, cell_source=started.cell_source)
 
     write(believed)  # what can't be written at all is said before minutes go into judging
-    prepared, evaluation = judge_once(task, candidate, believed.parameters, id=believed.id, mode="full", device=started.device, sanitize=True)
+    prepared, evaluation = judge_once(
+        task, candidate, believed.parameters, id=believed.id, mode="full", device=started.device, sanitize=True
+    )  # fmt: skip
     refuse_unless_fit(evaluation, consent)
     code = write(evaluation)
     evidence = Evidence(
