@@ -743,8 +743,16 @@ export type FromPython =
 export type Place = "below" | "replace";
 export type Verb = "step" | "auto" | "pause" | "resume" | "stop" | "cancel" | "hint" | "ban" | "pin" | "branch" | "submit";
 
+/** `view` names the view that asks. */
 export interface SnapshotRequest {
   type: "snapshot";
+  view: string;
+}
+
+/** A view is closed. Where none is left, nothing is sent until one asks for a snapshot. */
+export interface GoneRequest {
+  type: "gone";
+  view: string;
 }
 
 export interface DetailRequest {
@@ -814,6 +822,7 @@ export interface AppliedRequest {
 
 export type FromBrowser =
   | SnapshotRequest
+  | GoneRequest
   | DetailRequest
   | PromptRequest
   | WritingRequest

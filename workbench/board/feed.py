@@ -46,6 +46,8 @@ class Feed:
         self._shown = shown
         self._seq = 0
         self._lock = threading.RLock()
+        self._views: set[str] | None = None
+        """Those that look; None until one has said its name: to whoever may look before, everything is sent."""
         self._queue: deque[Stamped] = deque()
         self._news = threading.Event()
         self._closed = threading.Event()
@@ -71,14 +73,26 @@ class Feed:
         """The number of the last delta."""
         return self._seq
 
-    def snapshot(self) -> None:
-        """Sends everything that a browser needs to begin. No delta comes between its making and its sending."""
+    def snapshot(self, view: str = "") -> None:
+        """Sends everything that a browser needs to begin. No delta comes between its making and its sending.
+
+        Args:
+            view: which view asks; from now on there are deltas until it leaves.
+        """
         with self._lock, calm():
+            if view:
+                self._views = (self._views or set()) | {view}
             self._send({
                 "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
                 "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,
                 "roof": self._roof,
             })  # fmt: skip
+
+    def leave(self, view: str) -> None:
+        """A view is gone. While there is none nothing is sent: who comes gets a snapshot."""
+        with self._lock:
+            if self._views is not None:
+                self._views.discard(view)
 
     def flush(self) -> bool:
         """Sends what is new, now. False where nothing is."""
@@ -88,6 +102,11 @@ class Feed:
                 return False
             last = self._run.header()["seq"]  # read first: what happens from here on comes with the next delta
             header = rows.header(self._run, self._prepared)
+            if self._views is not None and not self._views:
+                self._cursor = last
+                if self._shown is not None:
+                    self._shown(self._seq, header)
+                return True
             # An event that could not be stored bears no number, so the rows of the last number are sent once more.
             changed = rows.rows(self._run, max(0, self._cursor - 1))
             self._cursor = last

@@ -97,8 +97,10 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             return
         kind = text(content, "type")
         if kind == "snapshot":
-            self._feed.snapshot()
+            self._feed.snapshot(text(content, "view"))
             self._writings.whole()
+        elif kind == "gone":
+            self._feed.leave(text(content, "view"))
         elif kind == "writing":
             self._writings.whole()
         elif kind == "detail":

@@ -85,6 +85,7 @@ class View:
         self.ended: Ended | None = None
         self.asked_at: dict[str, int] = {}
         self.judged: list[Evaluation] = []
+        self._tally: dict[str, dict[str, Any]] = {}
         self._aims: dict[str, str] = {}
         self._entries: dict[str, _Entry] = {}
         self._kinds: dict[str, str] = {}
@@ -123,6 +124,7 @@ class View:
             case Migrated(candidate=name, to=island):
                 self._entries[name].islands.append(island)
                 self._entries[name].seq = seq
+                self._best_of_islands(self._entries[name])
             case Acted(verb=verb, argument=argument):
                 self._acted(verb, argument)
             case StateChanged(state=state, reason=reason):
@@ -208,7 +210,7 @@ class View:
             "cell": started.cell if started else "",
             "elites_of": started.elites_of if started else "",
             "candidates": len(self._entries),
-            "evaluations": sum(len(entry.evaluations) for entry in self._entries.values()),
+            "evaluations": len(self.judged),
             "islands": self._islands(), "hints": list(self._hints), "bans": list(self._bans), "pinned": self._pinned,
             "notes": list(self._notes), "began": self._began, "last": self._last,
         }  # fmt: skip
@@ -222,6 +224,7 @@ class View:
             return old
         entry = _Entry(candidate=candidate, number=len(self._entries) + 1, seq=seq, islands=[candidate.island])
         self._entries[candidate.id] = entry
+        self._island(candidate.island)["candidates"] += 1
         for parent in candidate.parents:
             if parent in self._entries:
                 self._entries[parent].children.append(candidate.id)
@@ -237,6 +240,8 @@ class View:
         new, old = evaluation.time_us, entry.evaluation.time_us if entry.evaluation else None
         if entry.evaluation is None or (new is not None and (old is None or new < old)):
             entry.evaluation = evaluation
+        self._island(entry.islands[0])["evaluations"] += 1
+        self._best_of_islands(entry)
 
     def _acted(self, verb: str, argument: str) -> None:
         if verb == "hint":
@@ -278,15 +283,18 @@ class View:
         }  # fmt: skip
 
     def _islands(self) -> list[dict[str, Any]]:
-        empty = {"candidates": 0, "evaluations": 0, "best": "", "best_us": None}
-        found: dict[str, dict[str, Any]] = {name: {"name": name, "aim": aim, **empty} for name, aim in self._aims.items()}
-        for entry in self._entries.values():
-            for place, name in enumerate(entry.islands):
-                island = found.setdefault(name, {"name": name, "aim": "", **empty})
-                if place == 0:
-                    island["candidates"] += 1
-                    island["evaluations"] += len(entry.evaluations)
-                time = entry.evaluation.time_us if entry.evaluation else None
-                if time is not None and (island["best_us"] is None or time < island["best_us"]):
-                    island["best"], island["best_us"] = entry.candidate.id, time
-        return list(found.values())
+        named = {name: self._island(name) for name in self._aims}
+        return [dict(island) for island in {**named, **self._tally}.values()]
+
+    def _island(self, name: str) -> dict[str, Any]:
+        """The tally of an island. It is kept as events come: to count ten thousand candidates anew for each of them would take too long."""
+        island = self._tally.setdefault(name, {"name": name, "aim": "", "candidates": 0, "evaluations": 0, "best": "", "best_us": None})
+        island["aim"] = self._aims.get(name, "")
+        return island
+
+    def _best_of_islands(self, entry: _Entry) -> None:
+        time = entry.evaluation.time_us if entry.evaluation else None
+        for name in entry.islands if time is not None else ():
+            island = self._island(name)
+            if island["best_us"] is None or time < island["best_us"]:
+                island["best"], island["best_us"] = entry.candidate.id, time

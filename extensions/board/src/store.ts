@@ -29,6 +29,7 @@ export class Store {
   /** Counts changes of rows, so that views know when to sort anew. */
   version = 0;
 
+  private readonly view = Math.random().toString(36).slice(2);
   private seq = -1;
   private asked = false;
   /** Until the person selects something, the board follows the best variant. */
@@ -58,6 +59,7 @@ export class Store {
       model.off("msg:custom", receive);
       model.off("change:selected", choose);
       model.off("change:seq", check);
+      model.send({ type: "gone", view: this.view });
     });
     this.selected = String(model.get("selected") ?? "");
     this.following = this.selected === "";
@@ -121,7 +123,7 @@ export class Store {
   private ask(): void {
     if (this.asked) return;
     this.asked = true;
-    this.model.send({ type: "snapshot" });
+    this.model.send({ type: "snapshot", view: this.view });
   }
 
   /** Python's counter arrives even where a burst of messages was dropped at its end. */

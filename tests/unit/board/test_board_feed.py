@@ -141,3 +141,28 @@ def test_a_failure_has_its_reason_and_no_time(recorded):
     failed = [row for row in rows.rows(recorded) if row["verdict"] in ("wrong", "crashed", "does_not_build", "refused")]
     assert failed
     assert all(row["reason"] and row["time_us"] is None for row in failed)
+
+
+def test_where_nobody_looks_nothing_is_sent_and_who_comes_back_has_everything(recorded):
+    browser, told = Browser(), []
+    feed = Feed(recorded, browser, shown=lambda seq, header: told.append(header["evaluations"]))
+    for view in ("v1", "v2"):
+        feed.snapshot(view)
+    recorded.play(40)
+    feed.flush()
+    feed.leave("v1")
+    recorded.play(20)
+    feed.flush()
+    sent = browser.deltas
+    feed.leave("v2")
+    recorded.play(60)
+    feed.flush()
+    assert browser.deltas == sent
+    assert told[-1] == recorded.header()["evaluations"]  # Python's own counters go on
+    feed.snapshot("v3")
+    recorded.play()
+    feed.flush()
+    feed.close()
+    assert browser.gaps == 0 and browser.deltas > sent
+    assert browser.rows == {row["id"]: row for row in rows.rows(recorded)}
+    assert [point["n"] for point in browser.points.values()] == list(range(1, len(browser.points) + 1))
