@@ -24,6 +24,7 @@ DRAWS, HELD_OUT = 32, 8
 _MOST = 1 << 17
 """Elements that are looked at: all of a small output, else a run of neighbours and as many spread over the rest."""
 _SIGMAS, _MARGIN = 6.0, 3.0
+_OF_VALUES = frozenset({"fixed", "support", "ranks", "mean", "variance", "size", "center"})
 _LAGS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -59,13 +60,23 @@ class Draws:
         self._never_finite = ~finite.any(0)
         ordered = torch.nan_to_num(self._seen).sort(0).values
         self._ordered = ordered
-        self._discrete = ((ordered[1:] - ordered[:-1]) > tolerance).sum(0) < 3
+        self._discrete = ((ordered[1:] - ordered[:-1]) > tolerance).sum(0) < (3 if runs[0].is_floating_point() else DRAWS)
         self._center, spread = ordered.mean(0), ordered.std(0)
         self._varied = self._finite & (spread > 2 * tolerance)
         self._spread = torch.where(self._varied, spread, 1.0)
         self.count = int(self._varied.sum())
+        sizes = self._seen.abs()
+        self._size_center, size_spread = sizes.mean(0), sizes.std(0)
+        self._sizes_vary = self._varied & (size_spread > 2 * tolerance)
+        self._size_spread = torch.where(self._sizes_vary, size_spread, 1.0)
         self._held = taken[-HELD_OUT:]
+        squares = [self._squares(run) for run in self._held]
+        self._variance, self._variance_spread = sum(squares) / HELD_OUT, _deviation(squares)
         self._own = [self._figures(run, number) for number, run in enumerate(self._held)]
+        self._strong = 5 * _SIGMAS / math.sqrt(max(1, self.count))
+        linked = [name for name in self._own[0] if name not in _OF_VALUES and min(own[name] for own in self._own) > self._strong]
+        # Where the reference's own elements go together there are few independent ones, whose figures scatter widely.
+        self._margin = 12.0 if linked else _MARGIN
         pairs = [(a, b) for a in range(HELD_OUT) for b in range(a)]
         self._own_pairs = max((abs(self._together(self._held[a], self._held[b])) for a, b in pairs), default=0.0)
 
@@ -78,15 +89,13 @@ class Draws:
             at = int(odd.nonzero()[0])
             return Fault("NaN or infinity where the reference has none, or the other way round", float(taken[at]), 0.0, index=int(self._places[at])), math.inf  # fmt: skip  # noqa: E501
         figures = self._figures(taken, -1)
-        worst, found = 0.0, None
-        for name, figure in figures.items():
-            bound = self._bound(name)
-            ratio = figure / bound if bound else (math.inf if figure else 0.0)
-            if ratio > worst:
-                worst = ratio
-                if ratio > 1:
-                    found = Fault(self._words(name, taken), figure, bound, max(own[name] for own in self._own))
-        return found, worst
+        ratios = {name: self._ratio(name, figure) for name, figure in figures.items()}
+        worst = max(ratios.values(), default=0.0)
+        if worst <= 1:
+            return None, worst
+        # What is wrong with the values says more than what is wrong with their order.
+        name = max(ratios, key=lambda name: (ratios[name] > 1 and name in _OF_VALUES, ratios[name]))
+        return Fault(self._words(name, taken), figures[name], self._bound(name), max(own[name] for own in self._own)), worst
 
     def middle(self, like: torch.Tensor) -> torch.Tensor:
         """What lies in the middle of the draws, as a result would that leaves chance out."""
@@ -127,20 +136,29 @@ class Draws:
             return {"fixed": self._moved(taken)}
         z = self._standard(taken)
         return {
-            "fixed": self._moved(taken), "support": self._outside(taken), "ranks": self._ranks(taken, seed), "mean": abs(float(z.mean())),
-            "variance": abs(float(z.square().mean()) - 1), "size": self._sizes(taken), "center": self._by_center(z), **self._neighbours(taken),
+            "fixed": self._moved(taken), "support": self._outside(taken), "ranks": self._ranks(taken, seed),
+            "mean": abs(float(z.mean())), "variance": abs(self._squares(taken) - self._variance), "size": self._sizes(taken),
+            "center": self._by_center(z), **self._neighbours(taken),
         }  # fmt: skip
 
     def _bound(self, name: str) -> float:
-        own = max(figures[name] for figures in self._own)
+        own = max(figures[name] for figures in self._own) if name != "variance" else 0.0
         root = math.sqrt(max(1, self.count))
         chance = {
             "fixed": 4 / len(self._places),
             "support": 4 / max(1, self.count),
             "ranks": len(self._seen) + 2 * _SIGMAS * math.sqrt(2 * len(self._seen)), "mean": _SIGMAS / root,
-            "variance": 2 * _SIGMAS / root,
+            "variance": max(2 * _SIGMAS / root, _SIGMAS * self._variance_spread),
         }  # fmt: skip
-        return max(chance.get(name, _SIGMAS / root), (2.0 if name in ("fixed", "support") else _MARGIN) * own)
+        return max(chance.get(name, _SIGMAS / root), (2.0 if name in ("fixed", "support") else self._margin) * own)
+
+    def _ratio(self, name: str, figure: float) -> float:
+        bound = self._bound(name)
+        ratio = figure / bound if bound else (math.inf if figure else 0.0)
+        least = min(own[name] for own in self._own)
+        if name not in _OF_VALUES and least > self._strong:
+            ratio = max(ratio, least / 3 / max(figure, 1e-12))  # the reference's elements go together, and so must these
+        return ratio
 
     def _words(self, name: str, taken: torch.Tensor) -> str:
         varied = taken[self._varied]
@@ -181,13 +199,16 @@ class Draws:
         expected = self.count / len(bins)
         return float(((bins - expected).square() / expected).sum())
 
+    def _squares(self, taken: torch.Tensor) -> float:
+        # Cut off, else a few rare values make up all of it.
+        return float(self._standard(taken).clamp(-4, 4).square().mean()) if self.count else 0.0
+
+    def _size_scores(self, taken: torch.Tensor) -> torch.Tensor:
+        """Magnitudes, standardised; zero where they do not vary. Where signs differ, values that go together cancel without this."""
+        return torch.where(self._sizes_vary, (taken.abs() - self._size_center) / self._size_spread, 0.0)
+
     def _sizes(self, taken: torch.Tensor) -> float:
-        """Mean of the magnitudes, standardised: where signs differ, too small and too large values cancel in the mean."""
-        sizes = self._seen.abs()
-        center, spread = sizes.mean(0), sizes.std(0)
-        varied = self._varied & (spread > 2 * self.tolerance)
-        z = ((taken.abs() - center) / torch.where(varied, spread, 1.0))[varied]
-        return abs(float(z.mean())) * math.sqrt(max(1, z.numel()) / max(1, self.count)) if z.numel() else 0.0
+        return abs(float(self._size_scores(taken).sum())) / max(1, self.count)
 
     def _by_center(self, z: torch.Tensor) -> float:
         """Largest mean among elements of like centers, in units of what chance gives to all."""
@@ -198,24 +219,30 @@ class Draws:
     def _neighbours(self, taken: torch.Tensor) -> dict[str, float]:
         """Correlation of elements some places apart, among the run of neighbours."""
         run = min(len(taken), _MOST)
-        z = torch.where(self._varied, (taken - self._center) / self._spread, 0.0)[:run]
-        power = float(z.square().sum()) or 1.0
+        values = torch.where(self._varied, (taken - self._center) / self._spread, 0.0)[:run]
+        return self._correlations(values, "") | self._correlations(self._size_scores(taken)[:run], "sizes ")
+
+    def _correlations(self, z: torch.Tensor, what: str) -> dict[str, float]:
+        run, power = len(z), float(z.square().sum()) or 1.0
         found = {}
         for lag in dict.fromkeys((*_LAGS, self.width, 2 * self.width)):
             if lag < run // 2:
-                found[f"{lag} apart"] = abs(float((z[:-lag] * z[lag:]).sum())) / power
+                found[f"{what}{lag} apart"] = abs(float((z[:-lag] * z[lag:]).sum())) / power
         if 1 < self.width < run:
             rows = z[: run // self.width * self.width].reshape(-1, self.width)
-            found["along rows"] = abs(float(rows.sum(1).square().sum()) / power - 1) / math.sqrt(self.width)
-            found["along columns"] = abs(float(rows.sum(0).square().sum()) / power - 1) / math.sqrt(rows.shape[0])
+            found[f"{what}along rows"] = abs(float(rows.sum(1).square().sum()) / power - 1) / math.sqrt(self.width)
+            found[f"{what}along columns"] = abs(float(rows.sum(0).square().sum()) / power - 1) / math.sqrt(rows.shape[0])
         return found
 
     def _together(self, a: torch.Tensor, b: torch.Tensor) -> float:
         if not self.count:
             return 0.0
-        one, two = self._standard(a), self._standard(b)
-        power = math.sqrt(float(one.square().sum()) * float(two.square().sum()))
-        return float((one * two).sum()) / power if power else 0.0
+        found = 0.0
+        for one, two in ((self._standard(a), self._standard(b)), (self._size_scores(a), self._size_scores(b))):
+            power = math.sqrt(float(one.square().sum()) * float(two.square().sum()))
+            correlation = float((one * two).sum()) / power if power else 0.0
+            found = max(found, correlation, key=abs)
+        return found
 
 
 def _places(count: int, device: torch.device) -> torch.Tensor:

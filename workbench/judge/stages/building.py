@@ -73,6 +73,9 @@ def recorded(context: Context, trial: Trial, worker: Worker) -> Recording:
         raise Stop(Verdict.REFUSED, "its process sent what no worker sends") from error
     trial.resources = recording.resources
     trial.labels |= set(recording.labels)
+    if not context.measured and recording.error is None and not recording.launches:
+        trial.own_share = 0.0
+        trial.labels.add("own kernels 0 %")
     if recording.error is not None:
         where = f" (line {recording.error.line})" if recording.error.line else ""
         trial.log = recording.error.log
