@@ -68,7 +68,7 @@ def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, c
     tired = island.misses >= MISSES or not choice.proposing
     failing = [member for member in island.repairs.values() if choice.admits(member)]
     repair = Idea(kind="repair", island=island, parents=(pick_repair(failing),)) if failing and not tired else None
-    if repair is not None and (choice.repair_first or not island.elites()):
+    if repair is not None and choice.repair_first:
         return repair
     point = _tune(island, rng, choice)
     if point is not None and (tired or not island.tuned_last):

@@ -22,7 +22,7 @@ class Mechanisms:
         islands: one population a role; off: one population with a role that names no direction.
         experience: briefs carry cards of the library, and results teach it.
         repair: failing candidates get a bounded chain of repairs before anything new is tried.
-        odds: but only while repairs come out right at least as often as fresh candidates, or where an island has nothing right yet.
+        odds: but only while repairs come out right at least as often as fresh candidates do.
         diagnosis: the directive follows the diagnosis of the parent; off: the island's aim, or the judge's bare reason for a repair.
         crossover: some steps combine elites of two islands.
         migration: an island that stagnates takes in an elite of another.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from workbench.brief import BriefKind
 
-_PRIOR = {"repair": (3.0, 4.0), "fresh": (2.0, 4.0)}
-"""Right ones and all, as if they had been seen: where nothing is known yet, a repair is tried first."""
+_PRIOR = {"repair": (6.0, 8.0), "fresh": (4.0, 8.0)}
+"""Right ones and all, as if they had been seen: where little is known yet, a repair is tried first."""
 
 
 class Odds:
@@ -19,10 +19,10 @@ class Odds:
         self._right = {kind: right for kind, (right, _) in _PRIOR.items()}
         self._all = {kind: count for kind, (_, count) in _PRIOR.items()}
 
-    def told(self, kind: BriefKind, right: bool) -> None:
-        """One more candidate was judged."""
+    def told(self, kind: BriefKind, right: bool, nearer: bool = False) -> None:
+        """One more candidate was judged. A repair that only came nearer than its parent counts half."""
         name = "repair" if kind == "repair" else "fresh"
-        self._right[name] += right
+        self._right[name] += 1.0 if right else 0.5 if nearer else 0.0
         self._all[name] += 1
 
     @property

@@ -77,7 +77,7 @@ class Population:
         else:
             member = self._born(idea, candidate, evaluation, diagnosis, descriptors)
             if idea.given is None and not idea.expert:  # what a proposer made of a brief of its own
-                self.odds.told(idea.kind, member.right)
+                self.odds.told(idea.kind, member.right, idea.kind == "repair" and member.order[:3] < idea.parents[0].order[:3])
             island.misses = 0
         return [*self._compare(member), *self._refresh(island)]
 

@@ -7,12 +7,13 @@ import itertools
 import pytest
 from search_world import TASK, describe, drive, propose, source_of
 
-from workbench.brief import Budget
+from workbench.brief import Budget, Proposal
 from workbench.candidate import Candidate
 from workbench.errors import MisuseError
 from workbench.events import Migrated, Noted
 from workbench.records import decode, encode
 from workbench.search import ROLES, SWITCHES, Mechanisms, Search
+from workbench.search.odds import Odds
 
 TUNE = "TUNE = {'BLOCK': [64, 128, 256, 512]}"
 
@@ -68,7 +69,7 @@ def test_turning_one_off_leaves_the_others(name):
 
 def test_the_others_are_tested_where_they_live():
     # Experience and bandit act in the evolution, see there; bans and diversity below and in their own files.
-    assert set(SWITCHES) - set(TRACES) == {"experience", "bandit", "bans", "diversity"}
+    assert set(SWITCHES) - set(TRACES) == {"experience", "bandit", "bans", "diversity", "odds"}
 
 
 def test_without_diagnosis_the_aim_speaks_and_a_repair_has_the_judges_reason():
@@ -98,6 +99,33 @@ def test_all_off_is_one_candidate_after_the_other():
     assert kinds(log) == {"seed", "step"} and {brief.island.name for brief, *_ in log} == {"everything"}
     assert search.finished == "budget: 30 of 30 evaluations are used"
     assert not any(isinstance(event, Migrated | Noted) for *_, events in log for event in events)
+
+
+def test_repairs_wait_where_fresh_candidates_are_right_more_often_and_go_first_again_when_they_are_not():
+    odds = Odds()
+    assert odds.favour_repair  # nothing is known yet
+    for _ in range(12):
+        odds.told("repair", right=False)
+        odds.told("step", right=True)
+    assert not odds.favour_repair
+    for _ in range(60):
+        odds.told("repair", right=True)
+        odds.told("crossover", right=False)
+    assert odds.favour_repair
+    nearer, farther = Odds(), Odds()
+    for _ in range(5):
+        nearer.told("repair", right=False, nearer=True)
+        farther.told("repair", right=False)
+    assert nearer.favour_repair and not farther.favour_repair
+
+
+def test_a_run_whose_repairs_never_help_turns_to_fresh_ones():
+    def answer(brief):  # every third fresh one is wrong, and beyond repair
+        bug = 9 if brief.kind == "repair" or int(brief.id[1:]) % 3 == 0 else 0
+        return Proposal(brief.id, Candidate("?", "triton", source_of(3, "", bug) + f"#{brief.id}", "?"))
+
+    repairs = {off: sum(brief.kind == "repair" for brief, *_ in run(off, answer)[1]) for off in ("", "odds")}
+    assert 0 < repairs[""] < repairs["odds"] / 2
 
 
 def test_switches_are_named_stored_and_read_back():
