@@ -19,10 +19,12 @@ from workbench.judge import fingerprint
 from workbench.judge.ahead import Ahead, Draw
 from workbench.judge.compare import Comparison, compare
 from workbench.judge.expected import Error, Expected, same
+from workbench.judge.form import form
 from workbench.judge.inputsets import InputSet, listed
 from workbench.judge.process import Worker
 from workbench.judge.shared import layout, needed
 from workbench.judge.trial import Stop, Trial, Unsupported
+from workbench.judge.truth import clone
 from workbench.records import encode
 
 _BUILD_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "BuildError", "NVRTCError"}
@@ -65,6 +67,7 @@ class Caller:
         witness = Witness(draw.seed, kind.name)
         check_memory(answer, kind, expected, witness)
         check_form(answer, expected, witness)
+        self._check_container(answer, draw, witness)
         self._note_strides(answer, expected, kind)
         outputs = self._read(expected)
         for number, (output, right) in enumerate(zip(outputs, expected.outputs, strict=True)):
@@ -145,6 +148,14 @@ class Caller:
             for offset, output in zip(offsets, expected.outputs, strict=True)
         ]  # fmt: skip
 
+    def _check_container(self, answer: Mapping[str, Any], draw: Draw, witness: Witness) -> None:
+        """Once: a caller of the reference who unpacks a tuple, or asks a dict for a key, must be able to go on doing so."""
+        if self.calls or self.reference.changes:
+            return
+        wanted = form(self.reference.call(*[clone(item) for item in draw.inputs]))
+        if answer.get("form") != wanted:
+            raise Stop(Verdict.WRONG, f"returns {str(answer.get('form'))[:200]} where the reference returns {wanted}", witness)
+
     def _note_strides(self, answer: Mapping[str, Any], expected: Expected, kind: InputSet) -> None:
         for claim, output in zip(answer["outputs"], expected.outputs, strict=True):
             real = [(size, stride) for size, stride in zip(output.reference.shape, output.reference.stride(), strict=True) if size > 1]
@@ -190,8 +201,8 @@ def check_form(answer: Mapping[str, Any], expected: Expected, witness: Witness) 
     claims = answer.get("outputs")
     if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
         raise Stop(Verdict.REFUSED, "its process sent what no worker sends")
-    if answer.get("container"):
-        raise Stop(Verdict.WRONG, f"returns a {str(answer['container'])[:60]}, which makes its tensors when it is walked", witness)
+    if answer.get("lazy"):
+        raise Stop(Verdict.WRONG, f"returns a {str(answer['lazy'])[:60]}, which makes its tensors when it is walked", witness)
     if len(claims) != len(expected.outputs):
         raise Stop(Verdict.WRONG, f"returns {len(claims)} tensors where the reference returns {len(expected.outputs)}", witness)
     for number, (claim, output) in enumerate(zip(claims, expected.outputs, strict=True)):

@@ -26,6 +26,7 @@ from workbench.capture.references import flatten, with_changed
 from workbench.inputs import make_inputs
 from workbench.judge import cuda_build, exchange, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
+from workbench.judge.form import form, lazy
 from workbench.judge.shared import SharedFile
 from workbench.judge.warmup import after_fork, has_gpu, warm_compilers, warm_device
 from workbench.records import decode, encode
@@ -190,7 +191,7 @@ class Driver:
         changed = [spec.name for spec, item, old in zip(specs, self._inputs, before, strict=True) if _print_of(item) != old]
         return {
             "outputs": self._hand_over(outputs, offsets, sizes), "changed": changed, "stray": arena.broken(), "seconds": seconds,
-            "aliases": _aliases(outputs, self._inputs, specs), "container": _container(returned),
+            "aliases": _aliases(outputs, self._inputs, specs), "lazy": lazy(returned), "form": form(returned),
         }  # fmt: skip
 
     def do_outputs(self, *, call: int, offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
@@ -319,17 +320,6 @@ def _behind_its_back(old: torch.Tensor, new: torch.Tensor) -> None:
     index = tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in zip(old.shape, old.stride(), strict=True))
     alias.set_(old.untyped_storage(), old.storage_offset(), old.shape, old.stride())
     alias[index].copy_(new[index])
-
-
-def _container(value: Any) -> str:
-    """The name of a class that makes its items when it is walked; empty for tensors and plain containers of them."""
-    if isinstance(value, (tuple, list)):
-        own = type(value).__iter__ not in (tuple.__iter__, list.__iter__)
-        return type(value).__name__ if own else next(filter(None, map(_container, value)), "")
-    if isinstance(value, Mapping):
-        own = not isinstance(value, dict) or type(value).values is not dict.values
-        return type(value).__name__ if own else next(filter(None, map(_container, value.values())), "")
-    return ""
 
 
 def _aliases(outputs: Sequence[torch.Tensor], inputs: Sequence[Any], specs: Sequence[InputSpec]) -> list[str]:
