@@ -1,8 +1,8 @@
 /**
  * Progress: one mark per evaluation, the best so far as a step line, the floor and the baselines as labelled lines.
  *
- * Marks of one island are one path, so that ten thousand evaluations are a handful of elements; the nearest mark to the pointer is
- * looked up in the numbers, not in the document.
+ * Marks of one island that are neighbours are one path, so that ten thousand evaluations are a few hundred elements; the nearest mark to
+ * the pointer is looked up in the numbers, not in the document.
  */
 
 import type { Point } from "../../protocol";
@@ -10,6 +10,7 @@ import { h, onResize, perFrame, put, s, say } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
 import { colour, glyph, mark } from "./marks";
+import { Plot, reach } from "./plot";
 import { spread, vertical } from "./scales";
 import type { Scale } from "./scales";
 import type { Store } from "./store";
@@ -31,6 +32,7 @@ export class Chart {
   private readonly legend = h("div", { class: "kw-legend" });
   private readonly tip = h("div", { class: "kw-tip", hidden: true });
   private readonly live = h("span", { class: "kw-sr", "aria-live": "polite" });
+  private readonly plot = new Plot();
   private readonly cursorMark = s("path", { class: "kw-cursor" });
   private frame: Frame | null = null;
   private cursor = -1;
@@ -42,7 +44,7 @@ export class Chart {
   ) {
     parent.append(
       h("div", { class: "kw-panel-head" }, this.title),
-      h("div", { class: "kw-chart-box" }, this.svg, this.tip),
+      h("div", { class: "kw-chart-box" }, this.plot.element, this.svg, this.tip),
       this.legend,
       this.live,
     );
@@ -72,20 +74,22 @@ export class Chart {
     const known = points.length > 0 || lines.length > 0;
     const times = points.filter((point) => point.time_us !== null && shown(point)).map((point) => point.time_us ?? 0);
     const y = vertical([...times, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom - 6);
-    const last = Math.max(10, points.at(-1)?.n ?? 0);
+    const last = reach(points.at(-1)?.n ?? 0);
     const span = width - MARGIN.left - MARGIN.right;
     const x = (n: number): number => MARGIN.left + 8 + ((n - 1) / (last - 1)) * (span - 16);
     this.frame = { width, x, y };
     const measured = header.modelled ? `, modelled for ${header.target}` : header.device ? `, measured on ${header.device.replace(/^gpu: /, "")}` : "";
     say(this.title, `Time per evaluation${measured}${known && y.log ? ", log scale" : ""}`);
     this.svg.setAttribute("aria-label", this.describe());
+    for (const name of ["width", "viewBox"]) this.plot.element.setAttribute(name, this.svg.getAttribute(name)!);
+    const radius = points.length > 1500 ? 2 : points.length > 300 ? 2.8 : 3.8;
+    this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
     put(
       this.svg,
       ...(known ? this.axes(last) : []),
       ...this.baselines(lines),
       ...this.steps(),
-      ...this.failures(),
-      ...this.marks(),
+      ...this.strip(),
       this.chosen(),
       this.cursorMark,
       points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: MARGIN.top + 14 }, this.nothing()),
@@ -165,31 +169,33 @@ export class Chart {
     return path ? [s("path", { class: "kw-best-line", d: `${path}H${width - MARGIN.right}` })] : [];
   }
 
-  private failures(): SVGElement[] {
-    const { x, width } = this.frame!;
+  /** Where those stand that have no place on the time axis. */
+  private strip(): SVGElement[] {
+    if (this.store.points.every((point) => shown(point) && point.time_us !== null)) return [];
+    return [
+      s("line", { class: "kw-strip", x1: MARGIN.left, x2: this.frame!.width - MARGIN.right, y1: STRIP + 8, y2: STRIP + 8 }),
+      s("text", { class: "kw-tick", x: MARGIN.left - 8, y: STRIP, "text-anchor": "end", "dominant-baseline": "middle" }, "failed"),
+    ];
+  }
+
+  private failures(points: readonly Point[]): SVGElement[] {
+    const { x } = this.frame!;
     let bad = "";
     let none = "";
-    for (const point of this.store.points) {
+    for (const point of points) {
       if (shown(point) && point.time_us !== null) continue;
       const px = x(point.n).toFixed(1);
       if (VERDICTS[point.verdict].tone === "bad") bad += `M${px} ${STRIP - 4}v9`;
       else none += `M${px} ${STRIP - 1}v3`;
     }
-    if (!bad && !none) return [];
-    return [
-      s("line", { class: "kw-strip", x1: MARGIN.left, x2: width - MARGIN.right, y1: STRIP + 8, y2: STRIP + 8 }),
-      s("text", { class: "kw-tick", x: MARGIN.left - 8, y: STRIP, "text-anchor": "end", "dominant-baseline": "middle" }, "failed"),
-      s("path", { class: "kw-failed", d: bad }),
-      s("path", { class: "kw-unjudged", d: none }),
-    ];
+    return [...(bad ? [s("path", { class: "kw-failed", d: bad })] : []), ...(none ? [s("path", { class: "kw-unjudged", d: none })] : [])];
   }
 
-  private marks(): SVGElement[] {
+  private marks(points: readonly Point[], radius: number): SVGElement[] {
     const { x, y } = this.frame!;
-    const radius = this.store.points.length > 1500 ? 2 : this.store.points.length > 300 ? 2.8 : 3.8;
     const filled = new Map<number, string>();
     const hollow = new Map<number, string>();
-    for (const point of this.store.points) {
+    for (const point of points) {
       if (point.time_us === null || !shown(point)) continue;
       const island = this.store.island(this.islandOf(point));
       const into = passes(point.verdict) ? filled : hollow;

@@ -2,6 +2,8 @@
 
 export interface Scale {
   log: boolean;
+  /** Equal for scales that put every value at the same place. */
+  key: string;
   at(value: number): number;
   ticks: number[];
 }
@@ -23,13 +25,14 @@ export function vertical(values: number[], top: number, bottom: number): Scale {
     const [from, to] = [Math.log(low / pad), Math.log(high * pad)];
     return {
       log,
+      key: `log ${from} ${to}`,
       at: (value) => bottom - ((Math.log(value) - from) / (to - from)) * (bottom - top),
       ticks: logTicks(Math.exp(from), Math.exp(to)),
     };
   }
   const pad = (high - low) * 0.08;
   const [from, to] = [low - pad, high + pad];
-  return { log, at: (value) => bottom - ((value - from) / (to - from)) * (bottom - top), ticks: linearTicks(from, to) };
+  return { log, key: `${from} ${to}`, at: (value) => bottom - ((value - from) / (to - from)) * (bottom - top), ticks: linearTicks(from, to) };
 }
 
 function logTicks(low: number, high: number): number[] {

@@ -26,6 +26,8 @@ export class Store {
   roof: Roof | null = null;
   texts: SnapshotMessage["texts"] = { reference: "", cell: "" };
   selected = "";
+  /** Counts points that took the place of earlier ones, and snapshots. */
+  replaced = 0;
   /** Counts changes of rows, so that views know when to sort anew. */
   version = 0;
 
@@ -140,6 +142,7 @@ export class Store {
         this.asked = false;
         this.rows.clear();
         this.points.length = 0;
+        this.replaced += 1;
         this.log.length = 0;
         this.seen.clear();
         this.texts = message.texts;
@@ -203,6 +206,7 @@ export class Store {
       this.points.push(point);
     } else {
       this.points[at] = point;
+      this.replaced += 1;
     }
   }
 
