@@ -19,7 +19,8 @@ export function bridgeAccepts(notebooks: INotebookTracker): void {
     const panel = panelOf(notebooks, event.target as Node, detail.change);
     if (!panel) return;
     event.preventDefault();
-    detail.outcome = settle(panel, detail.change, detail.base);
+    const refused = (error: unknown): Outcome => ({ kind: "unreachable", reason: `the notebook refused the change (${String(error)})` });
+    detail.outcome = settle(panel, detail.change, detail.base).catch(refused);
   });
 }
 

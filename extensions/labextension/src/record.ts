@@ -35,7 +35,7 @@ class RecordModel implements Model {
   /** Shows a later record of the run in the same board. */
   update(record: RunRecord): void {
     this.record = record;
-    this.send({ type: "snapshot" });
+    this.send({ type: "snapshot", view: "" });
   }
 
   get(): unknown {
