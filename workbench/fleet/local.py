@@ -10,6 +10,7 @@ from typing import Any
 from workbench.candidate import Candidate, Evaluation, Mode, Verdict
 from workbench.errors import JudgeLostError
 from workbench.events import Prepared
+from workbench.fleet import cards
 from workbench.fleet.process import JudgeProcess
 from workbench.judge.sanitized import Sanitized
 from workbench.records import decode, encode
@@ -27,7 +28,8 @@ class Local:
         task: what to compute.
         device: ``auto``, ``cuda`` or ``cpu``.
         judges: how many work side by side. On one GPU they build and check at the same time and take turns in timing; what one has
-            measured of the baselines, the others take over. `beside` says how many make sense.
+            measured of the baselines, the others on its card take over. On several GPUs they are spread over all. `beside` says how many
+            make sense on one.
         seed: repeatable draws, for tests; marked in every evaluation.
         limits: seconds that stages may take, by their names in `judge.trial.Limits`; the judge's own for the others.
 
@@ -48,6 +50,7 @@ class Local:
         self._running: dict[asyncio.Future[None], JudgeProcess] = {}
         self._closed = False
         self._measured: Any = None
+        self._card: str | None = None
         self._told: set[JudgeProcess] = set()
 
     async def prepare(self, probe: Mapping[str, Any] | None = None) -> Prepared:
@@ -69,7 +72,7 @@ class Local:
                 judge = await self._restart(judge)
                 prepared = decode(Prepared, await judge.ask(request))
             if self._number > 1:
-                self._measured = await judge.ask({"do": "measured"})
+                self._measured, self._card = await judge.ask({"do": "measured"}), judge.card
                 self._told = {judge}
             return prepared
         finally:
@@ -77,7 +80,7 @@ class Local:
 
     async def _ask(self, judge: JudgeProcess, request: Mapping[str, Any]) -> Any:
         """Asks, after it has told a judge that does not know them yet what the baselines take."""
-        if self._measured is not None and judge not in self._told:
+        if self._measured is not None and judge not in self._told and judge.card == self._card:
             await judge.ask({"do": "adopt", "measured": self._measured})
             self._told.add(judge)
         return await judge.ask(request)
@@ -96,7 +99,7 @@ class Local:
 
     def adopt(self, measured: Mapping[str, Any]) -> None:
         """Takes what another judge of the same card has measured of the baselines, see `Judge.measured`; no judge measures them then."""
-        self._measured, self._told = measured, set()
+        self._measured, self._card, self._told = measured, cards.of_judge(0, self._device), set()
 
     async def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
         """The verdict on a candidate. Never raises for what the candidate does, nor for a judge that is lost."""
@@ -136,6 +139,18 @@ class Local:
             else:
                 idle.put_nowait(judge)
 
+    async def turn(self, task: Task, *, device: str = "auto") -> None:
+        """From now on another task. What the judges fork their workers from stays, so nothing is imported again. Call it between requests."""
+        self.task, self._device, self._measured = task, device, None
+        self._told.clear()
+        try:
+            for judge in self._judges:
+                await judge.ask({"do": "turn", "task": encode(task), "device": device})
+        except JudgeLostError:
+            await asyncio.gather(*(judge.close() for judge in self._judges))
+            self._judges.clear()
+            self._idle = None
+
     def cancel(self) -> None:
         """Ends all running judging at once. The fleet can be used again afterwards."""
         for cancelled in list(self._running):
@@ -155,8 +170,10 @@ class Local:
             raise JudgeLostError("the fleet is closed")
         if self._idle is None:
             self._idle = asyncio.Queue()
-            for _ in range(self._number):
-                judge = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits)
+            for number in range(self._number):
+                judge = JudgeProcess(
+                    self.task, device=self._device, seed=self._seed, limits=self._limits, card=cards.of_judge(number, self._device)
+                )  # fmt: skip
                 await judge.start()
                 self._judges.append(judge)
                 self._idle.put_nowait(judge)
@@ -164,7 +181,7 @@ class Local:
 
     async def _restart(self, judge: JudgeProcess) -> JudgeProcess:
         await judge.close(at_once=True)
-        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits)
+        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits, card=judge.card)
         if judge in self._judges:
             self._judges.remove(judge)
         await fresh.start()

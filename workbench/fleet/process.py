@@ -24,9 +24,16 @@ _END_SECONDS = 5.0
 
 
 class JudgeProcess:
-    """One judge. Requests are answered in order; `ask` may be called by several tasks at once."""
+    """One judge. Requests are answered in order; `ask` may be called by several tasks at once.
 
-    def __init__(self, task: Task, *, device: str, seed: int | None, limits: Mapping[str, float] | None = None) -> None:
+    Args:
+        card: the GPU that it shall see, as ``CUDA_VISIBLE_DEVICES`` names it; None for what this process sees.
+    """
+
+    def __init__(
+        self, task: Task, *, device: str, seed: int | None, limits: Mapping[str, float] | None = None, card: str | None = None
+    ) -> None:  # fmt: skip
+        self.card = card
         self._settings = {"task": encode(task), "device": device, "seed": seed, "limits": dict(limits or {})}
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -46,7 +53,8 @@ class JudgeProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-c", code, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, limit=_LINE_LIMIT, start_new_session=True, env=dict(os.environ),
+                stderr=asyncio.subprocess.PIPE, limit=_LINE_LIMIT, start_new_session=True,
+                env=dict(os.environ) | ({"CUDA_VISIBLE_DEVICES": self.card} if self.card is not None else {}),
             )  # fmt: skip
         except OSError as error:
             raise JudgeLostError(f"the judge can't be started: {error}") from error
