@@ -16,6 +16,9 @@ interface Known {
 
 type Of<W extends What> = Extract<Report, { what: W }>;
 
+/** After so many ms it is said that it takes long. */
+const LONG = 12_000;
+
 const DOING: Record<What, string> = {
   compiler: "Compiling it for the target in a sandbox, and taking the stages apart…",
   memory: "Interpreting its programs in a sandbox, and noting every address…",
@@ -100,12 +103,13 @@ export class Inspections {
   }
 
   private spinner(what: What, known: Known, cancel: () => void): HTMLElement {
-    const waited = (performance.now() - known.began) / 1000;
+    const late = h("span", { class: "kw-dim", hidden: true }, " It takes longer than usual; the run's own judging goes first.");
+    setTimeout(() => (late.hidden = false), Math.max(0, LONG - (performance.now() - known.began)));
     return h(
       "div",
       { class: "kw-wait", role: "status" },
       h("span", { class: "kw-spinner", "aria-hidden": "true" }),
-      h("span", {}, DOING[what], h("span", { class: "kw-dim" }, ` This takes a few seconds${waited > 5 ? "; it is taking longer than usual" : ""}.`)),
+      h("span", {}, DOING[what], h("span", { class: "kw-dim" }, " This takes a few seconds."), late),
       button("Cancel", "Waits for it no longer. The run is not touched.", cancel),
     );
   }
