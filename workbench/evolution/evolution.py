@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.brief import Brief, Parent
+from workbench.build.cuda_source import backend_of
 from workbench.candidate import Backend, Candidate, Evaluation
 from workbench.errors import MisuseError, NoSuchCandidateError, WorkbenchError
 from workbench.events import Asked, Ended, Event, Prepared, RunStarted, Stamped, Submitted
@@ -129,8 +130,11 @@ class Evolution:
         self._check_judged(candidate)
         return self._must("branch", candidate)
 
-    def submit(self, source: str, backend: Backend = "triton", *, parent: str = "", plan: str = "") -> str:
+    def submit(self, source: str, backend: Backend | None = None, *, parent: str = "", plan: str = "") -> str:
         """Hands in a variant of your own, which is judged next; returns its id.
+
+        Args:
+            backend: what it is written in; seen from its text by default.
 
         Raises:
             MisuseError: the run is over, or has judged this very source before.
@@ -139,7 +143,7 @@ class Evolution:
             self._check_judged(parent)
 
         def put(run: Run) -> str:
-            candidate = run.search.submit(source, backend, parent=parent, plan=plan)
+            candidate = run.search.submit(source, backend or backend_of(source), parent=parent, plan=plan)
             run.control.grant()
             run.record(Submitted(candidate))
             run.control.changed.set()
