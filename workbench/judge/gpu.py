@@ -65,6 +65,13 @@ def forget_persisting_l2() -> None:
         runtime.cudaCtxResetPersistingL2Cache()
 
 
+def forget_error() -> None:
+    """Takes back the runtime's note of a call that failed and may fail: else PyTorch blames the next kernel for it."""
+    runtime = _cuda_runtime()
+    if runtime is not None:
+        runtime.cudaGetLastError()
+
+
 @functools.cache
 def _cuda_runtime() -> Any:
     """The CUDA runtime that this process has loaded."""

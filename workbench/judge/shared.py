@@ -14,6 +14,8 @@ from collections.abc import Sequence
 
 import torch
 
+from workbench.judge.gpu import forget_error
+
 PAGE = 4096
 """The first page is the doorbell's, see `doorbell`; tensors start behind it."""
 
@@ -44,10 +46,12 @@ class SharedFile:
 
         Both sides do it for themselves, ahead of the first use, since it takes tens of milliseconds.
         """
-        if not self._pinned and torch.cuda.is_available():
-            length = min(self.size, -(-nbytes // PAGE) * PAGE)
+        length = min(self.size, -(-nbytes // PAGE) * PAGE)
+        if length > 0 and not self._pinned and torch.cuda.is_available():
             if int(torch.cuda.cudart().cudaHostRegister(self._bytes(0, 1).data_ptr(), length, 0)) == 0:
                 self._pinned = length
+            else:
+                forget_error()
 
     def close(self) -> None:
         if self._pinned:
