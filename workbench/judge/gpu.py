@@ -61,8 +61,9 @@ def forget_persisting_l2() -> None:
     """Gives back what a call may have pinned in the L2, and lets it pin nothing more. Does nothing where the runtime is not found."""
     runtime = _cuda_runtime()
     if runtime is not None:
-        runtime.cudaDeviceSetLimit(_PERSISTING_L2_LIMIT, ctypes.c_size_t(0))
-        runtime.cudaCtxResetPersistingL2Cache()
+        refused = runtime.cudaDeviceSetLimit(_PERSISTING_L2_LIMIT, ctypes.c_size_t(0))
+        if refused or runtime.cudaCtxResetPersistingL2Cache():
+            forget_error()  # a card that can't pin anything
 
 
 def forget_error() -> None:
