@@ -55,18 +55,18 @@ export class TraceTab {
       say(status, "Fetching it…");
       this.inspections.save(request, (text) => say(status, text), place);
     }) : null;
-    const first = drawn[0] && windows.get(drawn[0].kind);
+    const shared = windows.size === 1 ? [...windows.values()][0] : undefined;
     const apart = windows.size > 1 && h("p", { class: "kw-dim" }, "The two are times of different kinds, each on a scale of its own: their lengths can't be compared.");
     put(
       place,
-      h("div", { class: "kw-bar-line" }, first ? TimelineView.buttons(first) : null, open, save, status),
+      h("div", { class: "kw-bar-line" }, shared ? TimelineView.buttons(shared) : null, open, save, status),
       ...report.notes.map((note) => h("p", { class: "kw-dim" }, note)),
       apart,
       ...report.timelines.flatMap((timeline) => {
         const window = windows.get(timeline.kind);
         const kind = KINDS[timeline.kind];
         return [
-          heading(timeline.name === "variant" ? name : "the reference", h("span", { class: timeline.kind === "measured" ? "kw-dim" : "kw-modelled", title: kind.about }, kind.word), timeline.slices.length > 0 && h("span", { class: "kw-dim" }, format.time(timeline.total_us))),
+          heading(timeline.name === "variant" ? name : "the reference", h("span", { class: timeline.kind === "measured" ? "kw-dim" : "kw-modelled", title: kind.about }, kind.word), timeline.slices.length > 0 && h("span", { class: "kw-dim" }, format.time(timeline.total_us)), h("span", { class: "kw-gap" }), !shared && window !== undefined && timeline.slices.length > 0 && TimelineView.buttons(window)),
           ...(timeline.note ? [h("p", { class: "kw-dim" }, timeline.note)] : []),
           ...(window && timeline.slices.length ? [new TimelineView(timeline, window, signal).element] : timeline.note ? [] : [missing("Nothing was recorded of it. Look again.")]),
           ...kernels(timeline),
