@@ -12,8 +12,9 @@ import contextlib
 import hashlib
 import html
 import linecache
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Profile:
         calls: of PyTorch's API that computed something.
         shown: the value of the code's last line.
         notes: sentences for people.
+        hint: how to start a search.
     """
 
     regions: tuple[Region, ...]
@@ -45,6 +47,7 @@ class Profile:
     calls: int
     shown: Any = None
     notes: tuple[str, ...] = ()
+    hint: str = "workbench.evolve_profiled(1)"
 
     def __getitem__(self, number: int) -> Region:
         """The op with that number in the table, counted from 1."""
@@ -78,7 +81,8 @@ class Profile:
         if not self.regions:
             return "No op of PyTorch ran here: profile code that calls one on tensors."
         kind = "measured on this GPU" if self.measured else f"modelled for {self.target.gpu}; host times are this machine's own"
-        return f"{len(self.regions)} ops in {self.calls} calls; times are {kind}"
+        count = len(self.regions)
+        return f"{count} op{'s' if count > 1 else ''} in {self.calls} call{'s' if self.calls > 1 else ''}; times are {kind}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table's cells as text."""
@@ -122,7 +126,7 @@ class Profile:
 
     def _below(self) -> list[str]:
         lines = [f"{len(self.regions) - ROWS} more ops gain less"] if len(self.regions) > ROWS else []
-        return [*lines, "Make one faster: workbench.evolve_profiled(1)"] if self.regions else lines
+        return [*lines, f"Make one faster: {self.hint}"] if self.regions else lines
 
 
 def profile_code(
@@ -140,14 +144,14 @@ def profile_code(
         namespace: where it runs.
         filename: of the text; by default a name of its own, under which its lines can be read.
         target: what floors, and without a GPU times, are for; this machine's GPU by default.
-        run: runs one code object in the namespace; `exec` by default.
+        run: runs the whole in the namespace; by default it is executed, and the value of the last line kept.
     """
     __tracebackhide__ = True
     if not filename:
         filename = f"<workbench-cell-{hashlib.sha256(source.encode()).hexdigest()[:12]}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     tree = ast.parse(source, filename)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body.pop() if run is None and tree.body and isinstance(tree.body[-1], ast.Expr) else None
     execute = run or exec
     shown = None
     watch = Watch()
@@ -211,11 +215,39 @@ def profile_file(path: Path, *, target: str | None = None) -> Profile:
     except (UnicodeDecodeError, SyntaxError) as error:
         what = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else "it is no text"
         raise MisuseError(f"{path} is not Python: {what}") from None
+    with _as_script(path):
+        found = _profile_text(path, source, tree, target)
+    is_reference = any(isinstance(node, ast.FunctionDef) and node.name == "get_inputs" for node in tree.body)
+    return replace(
+        found,
+        hint=f"python -m workbench evolve {path}" if is_reference else "%%profile_ops in a notebook, then workbench.evolve_profiled(1)",
+    )
+
+
+@contextlib.contextmanager
+def _as_script(path: Path) -> Iterator[None]:
+    """Its folder comes first on the path and its name first in the arguments, as where Python runs it."""
+    before = sys.argv[:], sys.path[:]
+    sys.argv[:] = [str(path)]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv[:], sys.path[:] = before
+
+
+def _run_to_its_end(code: Any, space: dict[str, Any]) -> None:
+    """A script may end itself; what it ran until then was watched."""
+    with contextlib.suppress(SystemExit):
+        exec(code, space)
+
+
+def _profile_text(path: Path, source: str, tree: ast.Module, target: str | None) -> Profile:
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     space: dict[str, Any] = {"__name__": "__main__", "__file__": str(path), "__builtins__": __builtins__}
     if "get_inputs" not in functions:
-        return profile_code(source, space, filename=str(path), target=target)
+        return profile_code(source, space, filename=str(path), target=target, run=_run_to_its_end)
     space["__name__"] = "workbench_profiled"
     exec(compile(source, str(path), "exec"), space)
     given = space["get_inputs"]()

@@ -169,11 +169,14 @@ def test_a_reference_file_is_called_and_a_script_run(tmp_path):
 
 def test_the_command_line_prints_one_object(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import torch\nprint('said')\ny = torch.ones(8).exp()\n")
+    (tmp_path / "beside.py").write_text("SIZE = 8\n")
+    script.write_text(
+        "import sys\nimport torch\nfrom beside import SIZE\nprint('said', len(sys.argv))\ny = torch.ones(SIZE).exp()\nsys.exit(3)\n"
+    )
     ran = subprocess.run(
         [sys.executable, "-m", "workbench", "profile", str(script), "--json"], capture_output=True, text=True, timeout=120, check=True
     )
     found = json.loads(ran.stdout)
-    assert found["ops"][0]["name"] == "y = torch.ones(8).exp()"
+    assert found["ops"][0]["name"] == "y = torch.ones(SIZE).exp()"
     assert found["measured"] is torch.cuda.is_available()
-    assert "said" in ran.stderr
+    assert "said 1" in ran.stderr
