@@ -1,7 +1,7 @@
 """Can the judge be fooled, and does it refuse honest work? Judges the whole red-team corpus and counts.
 
-Each case goes the whole way that any candidate goes: a judge process, sandboxed workers, the same stages. Cases of one op share a judge,
-and a few judges work side by side. What can't run on this machine is left out and counted as such, never as right.
+Each case goes the whole way that any candidate goes: a judge process, sandboxed workers, the same stages. A few judges work side by side,
+each on the cases of one op after the other. What can't run on this machine is left out and counted as such, never as right.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIMITS = {"load": 60.0, "call": 15.0, "traffic": 40.0, "timing": 30.0}
 _TRIALS = 3
 """Of a case that stops at the clock, where the CPU stands in for a card: there, all that the machine does is in the times."""
 
-_MOST_OF_ONE_JUDGE = 40
+_MOST_OF_ONE_JUDGE = 30
 _MOST_LANES = 6
 
 
@@ -178,17 +178,31 @@ class _Runner:
         self._lanes = lanes
 
     async def all(self, groups: dict[tuple[str, str, str], list[Case]]) -> list[Row]:
-        """Rows of all groups, the largest first, so that no long one is left for the end."""
-        free = asyncio.Semaphore(self._lanes)
+        """Rows of all groups. Each lane has a judge that turns from group to group; the largest go first, so that no long one is last."""
         parts = [(key, part) for key, cases in groups.items() for part in self._parts(cases)]
-        parts.sort(key=lambda item: -len(item[1]))
+        parts.sort(key=lambda item: len(item[1]))
+        rows: list[Row] = []
 
-        async def work(key: tuple[str, str, str], cases: Sequence[Case]) -> list[Row]:
-            async with free:
-                return await self._group(key, cases)
+        async def lane() -> None:
+            fleet: Local | None = None
+            try:
+                while parts:
+                    key, cases = parts.pop()
+                    task = self._task(key, cases, rows)
+                    if task is None:
+                        continue
+                    device = {"interpret": "cpu"}.get(key[2], key[2])
+                    if fleet is None:
+                        fleet = Local(task, device=device, limits=LIMITS)
+                    else:
+                        await fleet.turn(task, device=device)
+                    await self._group(fleet, device, cases, rows)
+            finally:
+                if fleet is not None:
+                    await fleet.close()
 
-        done = await asyncio.gather(*(work(key, cases) for key, cases in parts))
-        return [row for rows in done for row in rows]
+        await asyncio.gather(*(lane() for _ in range(min(self._lanes, len(parts)))))
+        return rows
 
     def _parts(self, cases: Sequence[Case]) -> list[list[Case]]:
         """Cases in their order, cut where one judge would have too many; a case stays behind the one it comes after."""
@@ -206,32 +220,25 @@ class _Runner:
             parts[-1].append(case)
         return parts
 
-    async def _group(self, key: tuple[str, str, str], cases: Sequence[Case]) -> list[Row]:
+    def _task(self, key: tuple[str, str, str], cases: Sequence[Case], rows: list[Row]) -> Task | None:
         from workbench.capture import capture_file
         from workbench.target import detect_target
 
-        op, precision, way = key
-        device = {"interpret": "cpu"}.get(way, way)
-        rows = []
         try:
-            task = capture_file(self.folder / "ops" / f"{op}.py", target=detect_target(), precision=precision).task  # type: ignore[arg-type]
+            return capture_file(self.folder / "ops" / f"{key[0]}.py", target=detect_target(), precision=key[1]).task  # type: ignore[arg-type]
         except WorkbenchError as error:
             for case in cases:
                 rows.append(self._told(Row(case, case.wanted(self.on_gpu), "not captured", str(error), ok=False)))
-            return rows
+            return None
 
+    async def _group(self, fleet: Local, device: str, cases: Sequence[Case], rows: list[Row]) -> None:
         def fresh() -> Local:
-            return Local(task, device=device, limits=LIMITS)
+            return Local(fleet.task, device=device, limits=LIMITS)
 
-        fleet = fresh()
-        try:
-            for number, case in enumerate(cases):
-                begun = time.perf_counter()
-                row = await self._one(case, number, Room(fleet, task, self.on_gpu, fresh))
-                rows.append(self._told(replace(row, seconds=round(time.perf_counter() - begun, 2))))
-        finally:
-            await fleet.close()
-        return rows
+        for number, case in enumerate(cases):
+            begun = time.perf_counter()
+            row = await self._one(case, number, Room(fleet, fleet.task, self.on_gpu, fresh))
+            rows.append(self._told(replace(row, seconds=round(time.perf_counter() - begun, 2))))
 
     async def _one(self, case: Case, number: int, room: Room) -> Row:
         wanted = case.wanted(self.on_gpu)

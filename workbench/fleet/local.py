@@ -140,7 +140,7 @@ class Local:
                 idle.put_nowait(judge)
 
     async def turn(self, task: Task, *, device: str = "auto") -> None:
-        """From now on another task. What the judges fork their workers from stays, so nothing is imported again. Call it between requests."""
+        """From now on another task. What the judges fork workers from stays, so nothing is imported again. Call it between requests."""
         self.task, self._device, self._measured = task, device, None
         self._told.clear()
         try:

@@ -6,6 +6,7 @@ The first line is the task. Then each request has a number and gets one answer:
     {"number": 1, "do": "prepare", "probe": …}          -> {"number": 1, "result": Prepared} or {"number": 1, "error": …, "kind": …}
     {"number": 2, "do": "evaluate", "candidate": …, …}  -> {"number": 2, "result": Evaluation}
     {"number": 3, "do": "measured"}                     -> what the baselines take, for another judge of the same card to "adopt"
+    {"number": 3, "do": "turn", "task": …, "device": …} -> {"number": 3, "result": null}: from now on another task
     {"do": "cancel"}                                    ends what runs now; its answer says so
 
 It ends at the end of stdin, and takes its workers along. Nothing but answers goes to the real stdout: what the reference prints goes to
@@ -45,15 +46,25 @@ def main() -> None:
 def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | None], holder: dict[str, Any], answers: IO[str]) -> None:
     from workbench.candidate import Candidate, Evaluation
     from workbench.events import Prepared
+    from workbench.judge import sandbox
     from workbench.judge.judge import Judge
+    from workbench.judge.pool import Nursery
     from workbench.judge.sanitized import Sanitized
     from workbench.judge.trial import Limits
     from workbench.task import Task
 
-    judge = holder["judge"] = Judge(
-        decode(Task, settings["task"]), device=settings.get("device", "auto"), seed=settings.get("seed"),
-        limits=Limits(**settings.get("limits", {})),
-    )  # fmt: skip
+    nursery = holder["nursery"] = Nursery(sandbox.detect())
+
+    def begin(told: Mapping[str, Any]) -> Judge:
+        if former := holder.pop("judge", None):
+            former.close()
+        holder["judge"] = Judge(
+            decode(Task, told["task"]), device=told.get("device", "auto"), seed=settings.get("seed"),
+            limits=Limits(**settings.get("limits", {})), nursery=nursery,
+        )  # fmt: skip
+        return holder["judge"]
+
+    judge = begin(settings)
     _warm_up()
     while (request := requests.get()) is not None:
         try:
@@ -65,6 +76,8 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
                 )  # fmt: skip
             elif request["do"] == "sanitize":
                 result = judge.sanitize(decode(Candidate, request["candidate"]), request["parameters"])
+            elif request["do"] == "turn":
+                judge, result = begin(request), None
             elif request["do"] == "measured":
                 result = judge.measured()
             elif request["do"] == "adopt":
@@ -98,6 +111,8 @@ def _read(stdin: IO[str], requests: queue.Queue[dict[str, Any] | None], holder: 
 def _end(holder: dict[str, Any]) -> None:
     if judge := holder.pop("judge", None):
         judge.close()
+    if nursery := holder.pop("nursery", None):
+        nursery.close()
 
 
 def _warm_up() -> None:
