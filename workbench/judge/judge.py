@@ -117,7 +117,7 @@ class Judge:
             with trial.stage("run"):
                 first = running.run_once(context, trial, workers)
             with trial.stage("correctness"), context.checking():
-                correctness.check(context, trial, first, recording)
+                correctness.check(context, trial, workers, first, recording)
             with trial.stage("timing"):
                 timing.time(context, trial, workers, recording, first)
             raise _passed(trial)

@@ -212,6 +212,23 @@ class Driver:
         assert self.function is not None, "load a candidate first"
         return {"traffic": encode(measure(self.function, make_untouched(_specs(inputs)), sample=sample))}
 
+    def do_coverage(self, *, inputs: Sequence[Mapping[str, Any]], seed: int | None) -> dict[str, Any]:
+        """Interprets a few programs of each launch at the real shapes, and tells what they store.
+
+        Args:
+            seed: of the inputs' content; None where only the places are asked for.
+        """
+        from workbench.judge.coverage import measure
+        from workbench.judge.untouched import Untouched, make_untouched
+
+        assert self.function is not None, "load a candidate first"
+        specs, call = _specs(inputs), with_changed(self.function, ())
+        if seed is None:
+            with Untouched():
+                return measure(call, make_untouched(specs), real=False)
+        with PoisonedEmpty(Arena("nan")):
+            return measure(call, make_inputs(specs, seed, self.device), real=True)
+
     def do_time(self, **settings: Any) -> dict[str, Any]:
         """Answers the doorbell until the judge rings for the end."""
         from workbench.judge.stopwatch import answer_doorbell

@@ -7,11 +7,11 @@ import torch
 from workbench.candidate import Verdict, Witness
 from workbench.judge import state
 from workbench.judge.checks import Caller
-from workbench.judge.context import Context
+from workbench.judge.context import Context, Workers
 from workbench.judge.expected import Expected, same
 from workbench.judge.inputsets import InputSet
 from workbench.judge.launches import Recording
-from workbench.judge.stages import replays
+from workbench.judge.stages import full_size, replays
 from workbench.judge.stages.running import FirstRun, may_refuse
 from workbench.judge.stages.variations import others
 from workbench.judge.trial import Stop, Trial
@@ -21,7 +21,7 @@ RANDOM_CALLS = 4
 """Calls on the same inputs, for an op that draws random numbers."""
 
 
-def check(context: Context, trial: Trial, first: FirstRun, recording: Recording) -> None:
+def check(context: Context, trial: Trial, workers: Workers, first: FirstRun, recording: Recording) -> None:
     """Everything that a right candidate withstands.
 
     Raises:
@@ -44,6 +44,7 @@ def check(context: Context, trial: Trial, first: FirstRun, recording: Recording)
     if not context.measured:
         shapes = dict.fromkeys(kind.shape for kind in context.input_sets() if kind.name in trial.input_sets)
         trial.judged_by = f"interpreter ({', '.join(shapes)})"
+        full_size.check(context, trial, workers)
     _check_dots(context, trial, recording)
 
 
