@@ -6,13 +6,15 @@ Everything but the workbench is borrowed from the environment that runs the test
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 NAME = "kernel-workbench"
 
 
@@ -44,7 +46,7 @@ class Environment:
         place = self.root / "share" / "jupyter" / "kernels" / name
         place.mkdir(parents=True, exist_ok=True)
         argv = [self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        path = f"{packages}:{Path(__file__).parent}"
+        path = os.pathsep.join(map(str, (packages, HERE, HERE.parent / "unit" / "evolution")))
         spec = {"argv": argv, "display_name": name, "language": "python", "env": {"PYTHONPATH": path}}
         (place / "kernel.json").write_text(json.dumps(spec))
         return name
