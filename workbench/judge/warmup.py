@@ -18,6 +18,7 @@ from workbench.target import Target
 
 _ROWS, _COLUMNS = 8, 64
 _CUDA = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
+_CARDS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _warmed: set[str] = set()
 
 
@@ -26,6 +27,8 @@ def warm_compilers(kind: str, target: Target) -> None:
     if kind in _warmed:
         return  # before the fork
     _warmed.add(kind)
+    if kind == "device" and not any(map(os.path.exists, _CARDS)):
+        return  # PyTorch on the CPU in a card's place: nothing will be compiled
     if target.backend == "cuda" and kind == "device":
         with contextlib.suppress(Exception):
             _triton_driver()
