@@ -337,7 +337,7 @@ def test_nothing_runs_out_of_the_board(page, modelled, theme, width):
     outside = page.evaluate("""() => {
         const board = document.querySelector('.kw-board').getBoundingClientRect();
         return [...document.querySelectorAll('.kw-board button, .kw-board input, .kw-board select, .kw-tile, .kw-chart')]
-            .filter((e) => e.offsetParent && !e.closest('.kw-table, .kw-scroll-x, .kw-fill'))
+            .filter((e) => e.offsetParent && !e.closest('.kw-table, .kw-scroll-x, .kw-fill, .kw-tablist'))
             .map((e) => [e.className.baseVal ?? e.className, e.getBoundingClientRect()])
             .filter(([, box]) => box.width && (box.left < board.left - 1 || box.right > board.right + 1)).map(([name]) => name);
     }""")

@@ -56,7 +56,7 @@ export class TraceTab {
       this.inspections.save(request, (text) => say(status, text), place);
     }) : null;
     const shared = windows.size === 1 ? [...windows.values()][0] : undefined;
-    const apart = windows.size > 1 && h("p", { class: "kw-dim" }, "The two are times of different kinds, each on a scale of its own: their lengths can't be compared.");
+    const apart = windows.size > 1 && h("p", { class: "kw-dim" }, "Times of different kinds stand on scales of their own: their lengths can't be compared.");
     put(
       place,
       h("div", { class: "kw-bar-line" }, shared ? TimelineView.buttons(shared) : null, open, save, status),
