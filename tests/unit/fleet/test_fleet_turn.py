@@ -32,8 +32,6 @@ def test_a_fleet_turns_to_another_task_in_the_same_process_and_survives_its_loss
             assert fleet._judges[0] is process and process.alive
             found = await fleet.evaluate(candidate("two", "x * 2"), {}, id="k1.1")
             assert found.verdict is Verdict.WRONG and found.task == fleet.task.id != wrong.task
-            missing = await fleet.evaluate(candidate("one", "x * 2"), {}, id="k1.2")
-            assert missing.verdict is Verdict.DOES_NOT_BUILD and "two" in missing.reason
             os.kill(process._process.pid, signal.SIGKILL)
             await asyncio.sleep(0.2)
             await fleet.turn(task("three", "x - 1"), device="host")
