@@ -21,6 +21,7 @@ from workbench.bench.programmer import Judge, Programmer, Skill
 from workbench.brief import Budget
 from workbench.errors import MisuseError
 from workbench.knowledge.experience import Library
+from workbench.records import digest
 from workbench.search import Mechanisms, Search
 from workbench.search.mechanisms import all_off
 
@@ -128,10 +129,11 @@ class Figures:
 def run_one(land: Land, arm: Arm, seed: int, cap: int, library: Library) -> Outcome:
     """One search from start to end. It is driven by ask and tell, as any other would be."""
     judge = Judge(land)
-    programmer = Programmer(land, arm.skills, seed, learning=arm.mechanisms.bandit)
+    own = int(digest([land.op, seed], 8), 16) >> 1  # ops are drawn apart, or one seed's luck would be all ops'
+    programmer = Programmer(land, arm.skills, own, learning=arm.mechanisms.bandit)
     experts = tuple(dict.fromkeys(str(recipe["expert"]) for recipe in land.recipes)) if arm.experts else ()
     search = Search(
-        land.task, experts=experts, budget=Budget(evaluations=cap), seed=seed, floor_us=land.floor_us, mechanisms=arm.mechanisms,
+        land.task, experts=experts, budget=Budget(evaluations=cap), seed=own, floor_us=land.floor_us, mechanisms=arm.mechanisms,
         describe=judge.describe,
     )  # fmt: skip
     arrived, number = None, 0
