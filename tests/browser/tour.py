@@ -69,6 +69,27 @@ def runs() -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+def real(steps: int = 6) -> dict[str, Any]:
+    """A search of the experts for RMSNorm, as this machine judges it, with the best variant's inspections."""
+    import tempfile
+
+    import torch
+
+    import workbench
+
+    def rms_norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+
+    inputs = torch.randn(4096, 8192, dtype=torch.bfloat16), torch.randn(8192, dtype=torch.bfloat16)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        run = workbench.evolve(rms_norm, *inputs, steps=steps, auto=True, wait=True, store=place)
+        best = run.best.evaluation.id
+        run.reports = {what: run.inspect(best, what) for what in ("compiler", "memory", "trace")}
+        sent = messages(run)
+        run.close()
+    return sent
+
+
 def wide(page: Any) -> None:
     """The variant at full width."""
     page.get_by_role("button", name="Widen").click()
@@ -115,12 +136,12 @@ LOOKS: dict[str, Look] = {
 }  # fmt: skip
 
 README: Mapping[str, Look] = {
-    "board": Look("measured"),
+    "compiler": Look("real", tab="Compiler", width=1100, prepare=lit, part=".kw-panel-inspector"),
+    "memory": Look("real", tab="Memory", width=1100, prepare=walked, part=".kw-panel-inspector"),
+    "trace": Look("real", tab="Trace", width=1100, prepare=wide, part=".kw-panel-inspector"),
     "board-dark": Look("measured", "dark", tab="Prompt", prepare=writing),
-    "compiler": Look(tab="Compiler", width=1100, prepare=lit, part=".kw-panel-inspector"),
-    "memory": Look(tab="Memory", width=1100, prepare=walked, part=".kw-panel-inspector"),
-    "trace": Look(tab="Trace", width=1100, prepare=wide, part=".kw-panel-inspector"),
 }
+"""All but the last show a search that was really made, on this machine; `board-dark` shows the made-up run, for its looks."""
 
 
 def take(browser: Any, sent: dict[str, Any], look: Look) -> bytes:
@@ -163,6 +184,8 @@ def small(browser: Any, picture: bytes) -> bytes:
 def pictures(browser: Any, looks: Mapping[str, Look]) -> Iterator[tuple[str, bytes]]:
     """Each look, taken."""
     sent = runs()
+    if any(look.run == "real" for look in looks.values()):
+        sent["real"] = real()
     for name, look in looks.items():
         yield name, take(browser, json.loads(json.dumps(sent[look.run])), look)
 
