@@ -26,8 +26,8 @@ from workbench.task import InputSpec, Values
 
 TABLE = Path(__file__).parents[1] / "judge" / "calibration.json"
 RULES = ("max", "rms", "slope", "mean")
-HONEST_AT_MOST, DISHONEST_AT_LEAST = 0.8, 1.2
-"""How much room there must be on both sides of a bound, which is 1."""
+HONEST_AT_MOST, DISHONEST_AT_LEAST = 0.8, 1.0
+"""Where figures may lie: what a bound allows is 1."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,9 @@ class Row:
 def constants() -> dict[str, float]:
     """What the judge uses."""
     names = (
-        "MAX_FACTOR",
-        "MAX_ROUND_OFFS",
-        "RMS_FACTOR",
-        "RMS_ROUND_OFFS",
-        "CHAIN",
-        "BIAS_ROUND_OFFS",
-        "BIAS_FACTOR",
-        "CHANCE",
-        "ROWS_CHANCE",
-    )
+        "MAX_FACTOR", "MAX_ROUND_OFFS", "RMS_FACTOR", "RMS_ROUND_OFFS", "CHAIN", "BIAS_ROUND_OFFS", "BIAS_FACTOR", "FEW_ROWS", "ALIKE",
+        "CHANCE", "ROWS_CHANCE",
+    )  # fmt: skip
     return {name.lower(): float(getattr(compare, name)) for name in names}
 
 

@@ -4,8 +4,9 @@ With y the candidate's output, r the reference's, Y the truth in float64, s the 
 dtype and E the errors of honest computation on these inputs (see `expected`):
 
 - every element: ``|y - Y| <= 4 max|E| + 8 u max(|Y|, s)``;
-- together: ``rms(y - Y) <= 2 rms(E) + (2 u + 4 v) s``, where v is the unit round-off of the accumulation dtype: a chain of a few fast
-  approximations (exp2, rsqrt, division) may cost each element an ulp or two in the same direction;
+- together: ``rms(y - Y) <= 2 rms(E) + (2 u + 4 v) s`` (for few elements nearer to the rule for one), where v is the unit round-off of
+  the accumulation dtype: a chain of a few fast approximations (exp2, rsqrt, division) may cost each element an ulp or two in the same
+  direction;
 - no bias: the slope of the error over Y, and the mean error, stay under half of u beyond the reference's own and beyond chance. A factor
   of 1.004 under bfloat16 hides within every element's bound, but not here. A row's sum that is rounded once moves the whole row by up to
   half of u: so errors count as common to rows, and chance is that of rows, where they are;
@@ -43,7 +44,9 @@ RMS_FACTOR, RMS_ROUND_OFFS = 2.0, 2.0
 CHAIN = 4.0
 """Round-offs of the accumulation dtype that a chain of fast approximations may cost every element."""
 BIAS_ROUND_OFFS, BIAS_FACTOR = 0.5, 4.0
-CHANCE, ROWS_CHANCE = 6.0, 3.0
+FEW_ROWS, ALIKE = 1.75, 4.0
+"""Of the bound on bias: where there are few rows that could have different errors, and where all elements are alike and have one error."""
+CHANCE, ROWS_CHANCE = 5.0, 3.0
 """Standard errors that are chance: of elements, and of the rows that share an error."""
 
 _COMMON_SHARE = 0.9
@@ -123,9 +126,12 @@ class _Level:
         self.name, self.u, self.scale = name, u, expected.scale
         error = expected.error
         self.constant = MAX_FACTOR * error.max + 2 * error.noise + tiny
-        self.rms_bound = RMS_FACTOR * error.rms + 2 * error.noise + (RMS_ROUND_OFFS * u + CHAIN * accumulate) * expected.scale + tiny
-        self.slope_bound = BIAS_ROUND_OFFS * u + CHAIN * accumulate + BIAS_FACTOR * abs(error.slope)
-        self.mean_bound = (BIAS_ROUND_OFFS * u + CHAIN * accumulate) * expected.scale + BIAS_FACTOR * abs(error.mean) + error.noise + tiny
+        one = 1 / math.sqrt(max(1, expected.truth.numel()))  # of one element the rms is the largest error
+        factor, round_offs = RMS_FACTOR + (MAX_FACTOR - RMS_FACTOR) * one, RMS_ROUND_OFFS + (MAX_ROUND_OFFS - RMS_ROUND_OFFS) * one
+        self.rms_bound = factor * error.rms + 2 * error.noise + (round_offs * u + CHAIN * accumulate) * expected.scale + tiny
+        biased = BIAS_ROUND_OFFS * _bias_factor(expected) * u + CHAIN * accumulate
+        self.slope_bound = biased + BIAS_FACTOR * abs(error.slope)
+        self.mean_bound = biased * expected.scale + BIAS_FACTOR * abs(error.mean) + error.noise + tiny
         self.ratio, self.bad, self.count, self.worst = 0.0, 0, 0, 0
         self.fault = ""
         self.ratios: dict[str, float] = {}
@@ -136,6 +142,16 @@ class _Level:
     @property
     def matched(self) -> float:
         return 1.0 - self.bad / max(1, self.count)
+
+
+def _bias_factor(expected: ExpectedOutput) -> float:
+    """How much more one common error may be: less can be learnt where elements, or rows, are few different ones."""
+    truth = expected.truth
+    sample = truth.reshape(-1)[:: max(1, truth.numel() >> 16)].double().abs()
+    sample = sample[torch.isfinite(sample)]
+    if sample.numel() and float(sample.max() - sample.min()) <= 0.01 * expected.scale:
+        return ALIKE
+    return FEW_ROWS if truth.dim() > 1 and truth.numel() // truth.shape[-1] < 8 else 1.0
 
 
 def own_eps(dtype: torch.dtype) -> float:

@@ -255,11 +255,13 @@ def _conditioning(moved: torch.Tensor, exact: torch.Tensor) -> Error:
         return Error()
     step = max(1, moved.numel() // CHUNK)
     distance = (moved.reshape(-1)[::step] - exact.reshape(-1)[::step]).abs()
-    distance = distance[torch.isfinite(distance)]
+    scale = rms(exact)
+    jumps = distance > 2.0**-10 * exact.reshape(-1)[::step].abs().clamp_min(scale)
+    distance = distance[torch.isfinite(distance) & ~(jumps & (int(jumps.sum()) <= max(1, jumps.numel() // 1000)))]
     if distance.numel() == 0:
         return Error()
-    kept = distance.sort().values[: distance.numel() - distance.numel() // 1000]
-    typical, scale = float(kept.square().mean().sqrt()), rms(exact)
+    kept = distance.sort().values
+    typical = float(kept.square().mean().sqrt())
     return Error(float(kept[-1]), typical, 0.5 * typical / scale if scale else 0.0, 0.5 * typical)
 
 

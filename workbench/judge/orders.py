@@ -7,7 +7,7 @@ sum and convolution of the reference is cut into tiles along its reduction, and 
 op accumulates in (float32 for half precision).
 
 ``loop`` keeps one accumulator per lane and folds them at the end; ``split`` folds each tile and adds the partial results in sequence;
-``sequence`` adds one element after the other, from the last to the first, as a program that has a row to itself may do.
+``sequence`` adds one element after the other, as a program that has a row to itself may do, and ``backwards`` from the last to the first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from workbench.capture.references import Reference
 from workbench.judge.truth import clone
 
-Order = Literal["loop", "split", "sequence"]
-ORDERS: tuple[Order, ...] = ("loop", "split", "sequence")
+Order = Literal["loop", "split", "sequence", "backwards"]
+ORDERS: tuple[Order, ...] = ("loop", "split", "sequence", "backwards")
 _MOST_STEPS = 128
 _MOST_IN_SEQUENCE = 1 << 22
 """Elements that are added one after the other; of larger tensors, tiles are."""
@@ -68,9 +68,12 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 def _fold(order: Order, values: torch.Tensor) -> torch.Tensor:
     """Sums the last dimension of a wide tensor: shape (..., n) to (...)."""
     n = values.shape[-1]
-    if order == "sequence" and values.device.type == "cpu" and values.numel() <= _MOST_IN_SEQUENCE:
-        return _running(values.flip(-1))[..., -1]
-    tile = max(32, -(-n // _MOST_STEPS)) if order != "sequence" else max(1, -(-n // (16 * _MOST_STEPS)))
+    one_by_one = order in ("sequence", "backwards")
+    if order == "backwards":
+        values = values.flip(-1)
+    if one_by_one and values.device.type == "cpu" and values.numel() <= _MOST_IN_SEQUENCE:
+        return _running(values)[..., -1]
+    tile = max(1, -(-n // (16 * _MOST_STEPS))) if one_by_one else max(32, -(-n // _MOST_STEPS))
     steps = -(-n // tile)
     if steps > 1:
         if pad := steps * tile - n:
@@ -124,10 +127,47 @@ def _var(order: Order, x: torch.Tensor, dim: Any = None, *, correction: Any = No
     mean = _mean(order, _wide(x), dim, True)
     if mean is None:
         return None
-    squares = _sum(order, (_wide(x) - mean).square(), dim, keepdim)
+    squares = _merged(_wide(x), dim, keepdim) if order == "split" else _sum(order, (_wide(x) - mean).square(), dim, keepdim)
     assert squares is not None
     count = x.numel() // max(1, mean.numel())
     return (squares / max(0, count - (1 if correction is None else correction))).to(x.dtype)
+
+
+def _merged(x: torch.Tensor, dim: Any, keepdim: bool) -> torch.Tensor:
+    """Squares about the mean in one pass, as Welford does it: each lane updates its own mean, then lanes are merged."""
+    dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
+    dims = sorted({d % x.dim() for d in dims}) if x.dim() else []
+    kept = [d for d in range(x.dim()) if d not in dims]
+    rows = x.permute(*kept, *dims).reshape(*[x.shape[d] for d in kept], -1)
+    n = rows.shape[-1]
+    lanes = max(1, min(n, 32, n // 2), -(-n // (4 * _MOST_STEPS)))
+    full = n // lanes * lanes
+    tiles = rows[..., :full].reshape(*rows.shape[:-1], n // lanes, lanes)
+    mean, squares = tiles[..., 0, :], torch.zeros_like(tiles[..., 0, :])
+    for step in range(1, tiles.shape[-2]):
+        away = tiles[..., step, :] - mean
+        mean = mean + away / (step + 1)
+        squares = squares + away * (tiles[..., step, :] - mean)
+    parts = [(mean[..., lane], squares[..., lane], float(tiles.shape[-2])) for lane in range(lanes)]
+    parts += [(rows[..., place], torch.zeros_like(rows[..., 0]), 1.0) for place in range(full, n)]
+    center, total, count = parts[0]
+    for other, more, size in parts[1:]:
+        away, both = other - center, count + size
+        total = total + more + away.square() * (count * size / both)
+        center, count = center + away * (size / both), both
+    return total.reshape([1 if d in dims else x.shape[d] for d in range(x.dim())]) if keepdim else total
+
+
+def _old_var(order: Order, x: torch.Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> torch.Tensor | None:
+    return _var(order, x, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def _old_std(order: Order, x: torch.Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> torch.Tensor | None:
+    return _std(order, x, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def _old_var_mean(order: Order, x: torch.Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    return _var_mean(order, x, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 def _std(order: Order, x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> torch.Tensor | None:
@@ -145,6 +185,8 @@ def _mm(order: Order, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
     if not a.is_floating_point():
         return None
     k = a.shape[-1]
+    if order == "backwards":
+        return None
     steps = {"loop": _MOST_STEPS, "split": 4, "sequence": 4 * _MOST_STEPS}[order]
     tile = max(8 if order == "sequence" else 32, -(-k // steps))
     if k <= tile:
@@ -198,7 +240,7 @@ def _convolution(
     transposed: bool, output_padding: Any, groups: int,
 ) -> torch.Tensor | None:  # fmt: skip
     channels = x.shape[1]
-    if groups != 1 or channels < 2 or not x.is_floating_point():
+    if order == "backwards" or groups != 1 or channels < 2 or not x.is_floating_point():
         return None
     tile = max(1, -(-channels // {"loop": 8, "split": 2, "sequence": 32}[order]))
     total = None
@@ -218,6 +260,7 @@ def _convolution(
 _OWN: Mapping[Any, Callable[..., Any]] = {
     _aten.sum.default: _sum, _aten.sum.dim_IntList: _sum, _aten.mean.default: _mean, _aten.mean.dim: _mean,
     _aten.var.correction: _var, _aten.std.correction: _std, _aten.var_mean.correction: _var_mean,
+    _aten.var.dim: _old_var, _aten.std.dim: _old_std, _aten.var_mean.dim: _old_var_mean,
     _aten.addmm.default: _addmm, _aten.baddbmm.default: _addmm, _aten.mv.default: _mv, _aten.dot.default: _dot,
     _aten.mm.default: _mm, _aten.bmm.default: _mm, _aten.cumsum.default: _cumsum, _aten.convolution.default: _convolution,
 }  # fmt: skip

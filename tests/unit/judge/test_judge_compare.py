@@ -226,3 +226,46 @@ def test_empty_and_scalar_outputs():
 def test_the_reference_changing_its_input_is_seen():
     expected = expect(Reference(lambda x: x.add_(1), {}), [torch.ones(3)])
     assert expected.mutated == (0,) and torch.equal(expected.outputs[0].truth, torch.full((3,), 2.0, dtype=torch.float64))
+
+
+def honest(reference, kernel, *inputs):
+    found = compare(kernel(*inputs), expect(Reference(reference, {}), inputs).outputs[0])
+    assert found.right and not found.precision, found
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(5, 2051), (13, 1024), (64, 64), (3, 97), (1, 700)])
+def test_a_softmax_composed_of_rounded_steps_is_honest(seed, dtype, shape):
+    # The row's sum is rounded once, which moves the whole row by up to half a round-off.
+    def composed(x):
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / e.sum(-1, keepdim=True)
+
+    honest(lambda x: torch.softmax(x, -1), composed, torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype))
+
+
+@pytest.mark.parametrize("mean", [0.0, 1000.0])
+@pytest.mark.parametrize("shape", [(1, 4099), (13, 4099), (1, 100000)])
+def test_a_mean_added_up_one_after_the_other_is_honest(mean, shape):
+    import numpy as np
+
+    def in_sequence(x):
+        return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-1)[..., -1] / np.float32(x.shape[-1]))
+
+    honest(lambda x: x.mean(-1), in_sequence, torch.randn(shape, generator=torch.Generator().manual_seed(3)) + mean)
+
+
+def test_an_element_far_off_is_wrong_and_no_lower_precision():
+    x = torch.randn(64, 128, generator=torch.Generator().manual_seed(1))
+    y = torch.relu(x) + 1
+    y[5, 7] += 0.01
+    found = compare(y, expect(Reference(lambda x: torch.relu(x) + 1, {}), (x,)).outputs[0])
+    assert not found.right and found.index == (5, 7) and "1 of 8,192" in found.reason, found
+
+
+def test_a_common_factor_is_told_from_rows_that_share_an_error():
+    x = torch.randn(64, 256, generator=torch.Generator().manual_seed(2)).bfloat16()
+    right = expect(Reference(lambda x: torch.softmax(x, -1), {}), (x,)).outputs[0]
+    found = compare((torch.softmax(x.float(), -1) * 1.004).bfloat16(), right)
+    assert not found.right and "systematic" in found.reason and found.ratios["slope"] > 1 > found.ratios["max"], found

@@ -13,7 +13,7 @@ from workbench.judge.judge import Judge
 from workbench.judge.stages.full_size import NOT_SHOWN
 
 TASKS = {
-    "softmax": make_task("softmax", REFERENCES["softmax"], [spec("x", (640, 1024))], [((640, 1024), "float32")]),
+    "softmax": make_task("softmax", REFERENCES["softmax"], [spec("x", (640, 8192))], [((640, 8192), "float32")]),
     "gated": make_task(
         "gated", REFERENCES["gated"], [spec("x", (256, 1024), "bfloat16"), spec("y", (256, 1024), "bfloat16")], [((256, 1024), "bfloat16")],
     ),
@@ -27,9 +27,9 @@ WRONG = {
         "softmax", "softmax_kernel[(x.shape[0],)]", "softmax_kernel[(min(x.shape[0], 600),)]",
         "no program of the grid writes element [600, 0]",
     ),
-    "columns beyond a constant are left out": ("softmax", "mask = cols < n", "mask = cols < tl.minimum(n, 900)", SIZE),
+    "columns beyond a constant are left out": ("softmax", "mask = cols < n", "mask = cols < tl.minimum(n, 7000)", SIZE),
     "another result where the row is long": (
-        "softmax", "    e = tl.exp(v - tl.max(v, 0))\n", "    e = tl.exp(v - tl.max(v, 0))\n    if n == 1024:\n        e = e * e\n",
+        "softmax", "    e = tl.exp(v - tl.max(v, 0))\n", "    e = tl.exp(v - tl.max(v, 0))\n    if n > 4200:\n        e = e * e\n",
         "right on small shapes, wrong at the task's own",
     ),
     "a grid with a constant": ("gated", "triton.cdiv(x.numel(), BLOCK)", "min(triton.cdiv(x.numel(), BLOCK), 200)", SIZE),
