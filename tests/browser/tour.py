@@ -51,17 +51,7 @@ def runs() -> dict[str, dict[str, Any]]:
     modelled.reports = sample_reports(modelled.candidate("k1").candidate.source)
     measured = RecordedRun(gpu, calls=sample_calls(gpu)).play()
     measured.reports = modelled.reports
-    failed = messages(RecordedRun(run_events(20, ended=True)).play())
-    for row in failed["snapshot"]["upserts"]:
-        row |= {
-            "verdict": "crashed",
-            "time_us": None,
-            "low_us": None,
-            "high_us": None,
-            "reason": "the launcher raised: out of shared memory",
-        }
-    failed["snapshot"]["points"] = [{**one, "verdict": "crashed", "time_us": None} for one in failed["snapshot"]["points"]]
-    failed["snapshot"]["header"]["best"] = None
+    failed = messages(RecordedRun(run_events(20, ended=True, hopeless=True)).play())
     return {
         "modelled": messages(modelled), "measured": messages(measured), "failed": failed,
         "early": messages(RecordedRun(plain).play(1)), "stored": messages(RecordedRun(plain, live=False).play()),

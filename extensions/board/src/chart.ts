@@ -33,6 +33,8 @@ export class Chart {
   private readonly tip = h("div", { class: "kw-tip", hidden: true });
   private readonly live = h("span", { class: "kw-sr", "aria-live": "polite" });
   private readonly plot = new Plot();
+  /** What must be seen above the marks: the best so far, and rings. */
+  private readonly front = s("svg", { class: "kw-front", "aria-hidden": "true" });
   private readonly cursorMark = s("path", { class: "kw-cursor" });
   private frame: Frame | null = null;
   private cursor = -1;
@@ -44,7 +46,7 @@ export class Chart {
   ) {
     parent.append(
       h("div", { class: "kw-panel-head" }, this.title),
-      h("div", { class: "kw-chart-box" }, this.plot.element, this.svg, this.tip),
+      h("div", { class: "kw-chart-box" }, this.svg, this.plot.element, this.front, this.tip),
       this.legend,
       this.live,
     );
@@ -81,17 +83,18 @@ export class Chart {
     const measured = header.modelled ? `, modelled for ${header.target}` : header.device ? `, measured on ${header.device.replace(/^gpu: /, "")}` : "";
     say(this.title, `Time per evaluation${measured}${known && y.log ? ", log scale" : ""}`);
     this.svg.setAttribute("aria-label", this.describe());
-    for (const name of ["width", "viewBox"]) this.plot.element.setAttribute(name, this.svg.getAttribute(name)!);
+    for (const layer of [this.plot.element, this.front]) {
+      for (const name of ["width", "viewBox"]) layer.setAttribute(name, this.svg.getAttribute(name)!);
+    }
+    this.plot.element.classList.toggle("kw-dense", points.length > 1500);
+    put(this.front, ...this.steps(), this.chosen(), this.cursorMark);
     const radius = points.length > 1500 ? 2 : points.length > 300 ? 2.8 : 3.8;
     this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
     put(
       this.svg,
       ...(known ? this.axes(last) : []),
       ...this.baselines(lines),
-      ...this.steps(),
       ...this.strip(),
-      this.chosen(),
-      this.cursorMark,
       points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: MARGIN.top + 14 }, this.nothing()),
     );
     this.drawLegend();
