@@ -78,10 +78,12 @@ def write_cell(
         cell_source: the text that defined the op, for the person's own signature.
 
     Raises:
-        MisuseError: the reference can't be a fallback: its result is a view of an input, or it takes no tensor.
+        MisuseError: the reference can't be a fallback: its result is a view of an input, or it takes no tensor; or the op changes its inputs.
     """
     from workbench.build.tune import choose
 
+    if task.changes:
+        raise MisuseError(f"{task.name} changes its input {task.changes[0]} in place: no cell is written for such an op yet; copy the code")
     plain = choose(candidate.source, parameters)
     suffix = hashlib.sha256((plain + task.reference).encode()).hexdigest()[:6]
     flags = sorted({*_future_imports(plain), *_future_imports(task.reference)})
