@@ -145,7 +145,7 @@ class Draws:
         own = max(figures[name] for figures in self._own) if name != "variance" else 0.0
         root = math.sqrt(max(1, self.count))
         chance = {
-            "fixed": 4 / len(self._places),
+            "fixed": 4 / max(1, len(self._places)),
             "support": 4 / max(1, self.count),
             "ranks": len(self._seen) + 2 * _SIGMAS * math.sqrt(2 * len(self._seen)), "mean": _SIGMAS / root,
             "variance": max(2 * _SIGMAS / root, _SIGMAS * self._variance_spread),

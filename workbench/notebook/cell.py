@@ -78,7 +78,7 @@ def write_cell(
         cell_source: the text that defined the op, for the person's own signature.
 
     Raises:
-        MisuseError: the reference can't be a fallback: its result is a view of an input, or it takes no tensor; or the op changes its inputs.
+        MisuseError: the reference can't be a fallback: its result is a view of an input, it takes no tensor, or it changes its inputs.
     """
     from workbench.build.tune import choose
 
