@@ -58,11 +58,11 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
     def begin(told: Mapping[str, Any]) -> Judge:
         if former := holder.pop("judge", None):
             former.close()
-        holder["judge"] = Judge(
+        judge = holder["judge"] = Judge(
             decode(Task, told["task"]), device=told.get("device", "auto"), seed=settings.get("seed"),
             limits=Limits(**settings.get("limits", {})), nursery=nursery,
         )  # fmt: skip
-        return holder["judge"]
+        return judge
 
     judge = begin(settings)
     _warm_up()
@@ -81,7 +81,8 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
             elif request["do"] == "measured":
                 result = judge.measured()
             elif request["do"] == "adopt":
-                result = judge.adopt(request["measured"])
+                judge.adopt(request["measured"])
+                result = None
             else:
                 raise MisuseError(f"the judge can't {request['do']!r}")
             answer = {"result": encode(result)}
