@@ -209,7 +209,7 @@ def _shared(output: torch.Tensor, expected: ExpectedOutput) -> tuple[float, floa
     off, finite = _distance(*rows)
     off = torch.where(finite, off, 0.0)
     true = torch.where(finite, rows[1].double(), 0.0)
-    groups = [(1,), (0,)]
+    groups: list[tuple[int, ...]] = [(1,), (0,)]
     if step == 1 and len(shape) > 2:
         off, true = off.reshape(shape), true.reshape(shape)
         groups = [(len(shape) - 1,), *(tuple(d for d in range(len(shape)) if d != kept) for kept in range(len(shape)))]

@@ -32,7 +32,7 @@ IMPACT = 100.0
 """An input whose change moves the outputs by less than so many honest errors is worth a word."""
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def qualify(
     reference: Reference, specs: Sequence[InputSpec], next_seed: Callable[[], int], device: str, *, products: bool = False,
     coarse: bool = True, used: Sequence[str] | None = None,
@@ -83,7 +83,7 @@ def _qualify_random(search: _Search, seed: int) -> Qualification:
     )  # fmt: skip
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def full_size(reference: Reference, specs: Sequence[InputSpec], seeds: tuple[int, int], device: str) -> Qualification:
     """The cheapest bad answers at the task's own size, by the strictest bounds: an op may saturate there alone."""
     search = _Search(reference, tuple(specs), device, time.perf_counter())
@@ -156,7 +156,7 @@ class _Search:
                 continue
             if (used is not None and spec.name not in used) or self._weary():
                 continue
-            changed = self._try(lambda position=position: canaries.redrawn(self.specs, expected.inputs, position, seed, self.device))
+            changed = self._try(canaries.redrawn(self.specs, expected.inputs, position, seed, self.device))
             if changed is None:
                 continue
             self.impact[spec.name] = _impact(changed, expected)
@@ -166,7 +166,7 @@ class _Search:
                 continue
             for words, values in canaries.neutral(spec, value):
                 if not torch.equal(values, value):
-                    outputs = self._try(lambda position=position, values=values: _with(expected.inputs, position, values))
+                    outputs = self._try(_with(expected.inputs, position, values))
                     self.note(f"input {spec.name} taken as {words}", expected, outputs, advice, f"{ignored}: {words} would do")
 
     def parameters(self, expected: Expected, seed: int) -> None:
@@ -180,7 +180,7 @@ class _Search:
                 if self._weary():
                     return
                 module.load_state_dict({spec.name: make_inputs([spec], seed, self.device)[0]}, strict=False)
-                changed = self._try(lambda: list(expected.inputs))
+                changed = self._try(expected.inputs)
                 module.load_state_dict({spec.name: kept[spec.name]}, strict=False)
                 if changed is not None:
                     self.impact[spec.name] = _impact(changed, expected)
@@ -206,9 +206,9 @@ class _Search:
     def _weary(self) -> bool:
         return len(self.impact) >= ALWAYS and self.spent > PATIENCE
 
-    def _try(self, inputs: Callable[[], list[Any]]) -> list[torch.Tensor] | None:
+    def _try(self, inputs: Sequence[Any]) -> list[torch.Tensor] | None:
         try:
-            return self.outputs([item.clone() if isinstance(item, torch.Tensor) else item for item in inputs()])
+            return self.outputs([item.clone() if isinstance(item, torch.Tensor) else item for item in inputs])
         except Exception:  # an op that refuses these values tells them apart
             return None
 

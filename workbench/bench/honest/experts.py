@@ -45,7 +45,9 @@ OPS: Mapping[str, str] = {
         "torch.randn(40, 96, dtype=DTYPE), torch.randn(96, 33, dtype=DTYPE), torch.randn(33, dtype=DTYPE)",
     ),
     "expert running sum": _op("running_sum", "x", "return torch.cumsum(x, dim=-1)", "torch.randn(19, 517, dtype=DTYPE)"),
-    "expert mean square error": _op("mse", "x, y", "return F.mse_loss(x, y)", "torch.randn(19, 517, dtype=DTYPE), torch.randn(19, 517, dtype=DTYPE)"),
+    "expert mean square error": _op(
+        "mse", "x, y", "return F.mse_loss(x, y)", "torch.randn(19, 517, dtype=DTYPE), torch.randn(19, 517, dtype=DTYPE)"
+    ),
 }  # fmt: skip
 
 

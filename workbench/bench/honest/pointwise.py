@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from workbench.bench.honest.kernels import Function, Kernel, Op, Shapes, dishonest
 
-Tensor = torch.Tensor
 _LOG2E = 1.4426950408889634
 _KINDS = ("normal", "large", "small", "sorted", "outliers")
 _HALF = ("bfloat16", "float16")

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from workbench.bench.honest.kernels import Function, Kernel, Op, dishonest
 from workbench.bench.honest.sums import SUMS, Sum
 
-Tensor = torch.Tensor
 _KINDS = ("normal", "large", "small", "sorted", "outliers", "offset")
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from workbench.bench.honest.kernels import Function, Kernel, Op, Shapes, dishonest
 from workbench.bench.honest.sums import SUMS, Sum, lanes, tree
 
-Tensor = torch.Tensor
 LONG, WIDE, SHORT, ONE = (5, 2051), (29, 259), (256, 24), (1, 1027)
 _LOG2E = 1.4426950408889634
 
