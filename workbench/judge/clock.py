@@ -39,6 +39,7 @@ _LATE_SECONDS = 0.05
 _TRIES = 3
 _MOST_DROPPED = 2
 _NOISE = 0.05
+_AUDITS = 3
 _BESIDE = 1.3
 """How many times as long as alone a baseline may take beside a candidate."""
 
@@ -128,6 +129,7 @@ class Clock:
                     turn.warm(plan)
             idler = self._ready_idler(player)
             self._blocks(trial, player, rival, idler, plan)
+            player.audit(_AUDITS)
             hot = [player.hot() for _ in range(5)]
             player.block(1)  # so that the late look is at a cold call's output
             player.claims.pop()

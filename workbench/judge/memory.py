@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from workbench.judge.unsupported import OutOfBoundsError
 
@@ -28,7 +29,9 @@ class Region:
     nbytes: int
 
 
-_INNER: dict[int, tuple[int, int, int]] = {}
+_INNER: dict[int, tuple[StorageWeakRef, int, int]] = {}
+"""By the address of a storage. The address may be given to another storage later, of the same size even; so the storage itself is kept in
+mind, without keeping it alive."""
 
 
 def set_inner(tensor: torch.Tensor, nbytes: int) -> None:
@@ -36,7 +39,7 @@ def set_inner(tensor: torch.Tensor, nbytes: int) -> None:
     with torch._C.DisableTorchFunction():
         storage = tensor.untyped_storage()
         start = tensor.data_ptr()
-        _INNER[storage.data_ptr()] = (storage.nbytes(), start, start + nbytes)
+        _INNER[storage.data_ptr()] = (StorageWeakRef(storage), start, start + nbytes)
 
 
 class Memory:
@@ -53,9 +56,8 @@ class Memory:
             storage = tensor.untyped_storage()
             sizes = [size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0]
             start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-            total, first, last = _INNER.get(start, (0, 0, 0))
-            if total == storage.nbytes():  # else the address has been given to another storage since
-                start, end = first, last
+            if (inner := _INNER.get(start)) is not None and not inner[0].expired():
+                start, end = inner[1:]
             region = Region(
                 name=name,
                 start=start,

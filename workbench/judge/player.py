@@ -15,7 +15,7 @@ from workbench.judge.checks import in_words
 from workbench.judge.doorbell import Answer, Doorbell, DoorbellSilent, Order
 from workbench.judge.process import Worker
 from workbench.judge.shared import layout
-from workbench.judge.stopwatch import COLD, HOT, IDLE
+from workbench.judge.stopwatch import COLD, HOT, IDLE, LATE
 from workbench.judge.trial import Stop
 from workbench.task import Task
 
@@ -159,6 +159,18 @@ class Player:
         self.walls.append(walls)
         # After the calls, so that the outputs that were asked about are still there.
         self.idles += [self.idle(self.setting.next_seed()) for _ in range(idle)]
+
+    def audit(self, rings: int) -> None:
+        """Rings like the timed ones, but each call's inputs come when the call before is over.
+
+        Where several calls make one ring, all of its inputs are in memory before the first call, and who finds them could compute all
+        results at once. Here that gives the results of the ring before. The times of these rings do not count.
+        """
+        for _ in range(rings if self.count > 1 else 0):
+            seed, place, print_seed = self.setting.next_seed(), _random.randrange(1, self.count), _random.randrange(1, 1 << 62)
+            self.ring(Order.GO, seed=seed, count=self.count, flag=LATE, lead=self.lead)
+            numbers, reply = self.challenge(print_seed, place)
+            self.heard.append(Heard(seed, place, print_seed, numbers, reply))
 
     def forget(self) -> None:
         """Forgets everything that was measured and heard."""

@@ -25,7 +25,8 @@ def _find():
                     if "def softmax(x):" in text and "get_inputs" in text:
                         space = {}
                         exec(text, space)
-                        return space["softmax"]
+                        if "softmax" in space:
+                            return space["softmax"]
     return None
 
 

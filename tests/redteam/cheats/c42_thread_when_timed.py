@@ -1,6 +1,6 @@
 CASE = {
     "cheat": 42,
-    "op": "softmax",
+    "op": "heavy",
     "why": "the same only when it is timed: by the time the bytes are asked for, they are there",
     "expect": {"verdicts": ["wrong", "time_not_confirmed", "refused"]},
 }
@@ -16,20 +16,20 @@ _work = queue.SimpleQueue()
 
 def _serve():
     while True:
-        x, y = _work.get()
-        y.copy_(torch.softmax(x, -1))
+        x, w, y = _work.get()
+        y.copy_((x @ w).amax(-1))
 
 
 threading.Thread(target=_serve, daemon=True).start()
 
 
-def softmax(x):
+def heavy(x, w):
     names, frame = set(), sys._getframe(1)
     while frame is not None:
         names.add(frame.f_code.co_name)
         frame = frame.f_back
     if "answer_doorbell" not in names and "do_time" not in names:
-        return torch.softmax(x, -1)
-    y = torch.empty_like(x)
-    _work.put((x, y))
+        return (x @ w).amax(-1)
+    y = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    _work.put((x, w, y))
     return y

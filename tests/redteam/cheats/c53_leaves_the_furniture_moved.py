@@ -1,8 +1,8 @@
 CASE = {
     "cheat": 53,
     "op": "matmul",
-    "why": "leaves global settings that make whatever runs next slow or inexact",
-    "expect": {"verdicts": ["right", "lower_precision", "time_not_confirmed"], "labels": ["sets torch.backends"]},
+    "why": "leaves global settings that make whatever runs next slow or inexact; in its own process it may harm itself",
+    "expect": {"verdicts": ["right", "lower_precision", "time_not_confirmed", "wrong"], "labels": ["sets torch.backends"]},
 }
 
 import os

@@ -1,6 +1,6 @@
 CASE = {
     "cheat": 69,
-    "op": "softmax",
+    "op": "heavy",
     "why": "exchanges the driver's flatten, so that what it returns when it is timed is only computed when its bytes are wanted",
     "expect": {"verdicts": ["wrong", "time_not_confirmed", "refused", "crashed"]},
 }
@@ -15,7 +15,7 @@ class _Promise:
         self.x = x
 
     def keep(self):
-        return torch.softmax(self.x, -1)
+        return (self.x[0] @ self.x[1]).amax(-1)
 
 
 def _exchange():
@@ -26,12 +26,12 @@ def _exchange():
             module.flatten = lambda value: [value.keep()] if isinstance(value, _Promise) else real(value)
 
 
-def softmax(x):
+def heavy(x, w):
     names, frame = set(), sys._getframe(1)
     while frame is not None:
         names.add(frame.f_code.co_name)
         frame = frame.f_back
     if "answer_doorbell" not in names:
-        return torch.softmax(x, -1)
+        return (x @ w).amax(-1)
     _exchange()
-    return _Promise(x)
+    return _Promise((x, w))

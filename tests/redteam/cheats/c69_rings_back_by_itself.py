@@ -1,6 +1,6 @@
 CASE = {
     "cheat": 69,
-    "op": "softmax",
+    "op": "heavy",
     "why": "writes the acknowledgement into the doorbell's page itself, and computes behind it",
     "expect": {"verdicts": ["wrong", "time_not_confirmed", "refused", "crashed"]},
 }
@@ -11,14 +11,14 @@ import sys
 import torch
 
 
-def softmax(x):
+def heavy(x, w):
     frame = sys._getframe(1)
     while frame is not None and "bell" not in frame.f_locals:
         frame = frame.f_back
     if frame is None:
-        return torch.softmax(x, -1)
+        return (x @ w).amax(-1)
     bell = frame.f_locals["bell"]
     cells = bell._cells
     cells[65], cells[66] = 1000, 1000
     cells[64] = cells[0]
-    return torch.softmax(x, -1)
+    return (x @ w).amax(-1)
