@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import random
+import threading
 
 import pytest
 import torch
 from conftest import spec
 
-from workbench.judge import exchange, state
+from workbench.inputs import make_inputs
+from workbench.judge import challenge, exchange, state
+from workbench.judge.doorbell import Doorbell, DoorbellSilent, Order
 from workbench.judge.form import form, lazy
+from workbench.judge.shared import SharedFile
+from workbench.judge.stopwatch import COLD, LATE, answer_doorbell, call_seed
 
 Pair = collections.namedtuple("Pair", "one two")
 
@@ -86,3 +92,54 @@ def test_constant_parameters_are_neutral_and_are_drawn_around_their_value():
     assert state.elements(module) == 16 + 16 + 16 * 8 + 8
     assert state.redraw(module, specs, random.Random(1).randrange(1 << 40), "cpu")
     assert 0.7 < float(module[0].weight.detach().min()) < float(module[0].weight.detach().max()) < 1.3
+
+
+def honest(sets):
+    return lambda x: x * 2
+
+
+def batching(sets):
+    """Computes for all inputs that it finds as soon as the first of them comes."""
+    ready = {}
+
+    def run(x):
+        if id(x) not in ready:
+            import gc
+
+            for item in gc.get_objects():
+                if type(item) is torch.Tensor and item.shape == x.shape:
+                    ready[id(item)] = item * 2
+        return ready.pop(id(x))
+
+    return run
+
+
+@pytest.mark.parametrize(("make", "right"), [(honest, True), (batching, False)])
+def test_a_late_ring_shows_who_computes_for_calls_to_come(make, right):
+    specs, count = [spec("x", (13, 17))], 6
+    shared = SharedFile.create(1 << 20)
+    bell = Doorbell(shared)
+    bell.reset()
+    settings = {"flush_bytes": 0, "offsets": [4096], "sizes": [13 * 17 * 4]}
+    worker = threading.Thread(target=lambda: answer_doorbell(make(None), shared, specs, "cpu", **settings), daemon=True)
+    worker.start()
+    try:
+
+        def ring(order, **more):
+            return bell.ring(order, timeout=20, alive=lambda: worker.is_alive(), **more)
+
+        def fits(seed, place):
+            ring(Order.CHALLENGE, seed=7, count=place)
+            wanted = [item * 2 for item in make_inputs(specs, call_seed(seed, place), "cpu")]
+            return challenge.same(tuple(bell.numbers()), tuple(challenge.answer(wanted, 7)))
+
+        ring(Order.PREPARE, seed=1, count=count, flag=COLD)
+        ring(Order.GO, count=count, flag=COLD)
+        assert all(fits(1, place) for place in range(count)), "in a usual ring both are right"
+        ring(Order.GO, seed=2, count=count, flag=LATE)
+        assert all(fits(2, place) for place in range(1, count)) is right
+    finally:
+        with contextlib.suppress(DoorbellSilent):  # the end is not answered
+            bell.ring(Order.END, timeout=0.0, alive=lambda: False)
+        worker.join(10)
+        bell.close()
