@@ -50,12 +50,12 @@ def confirm_time(trial: Trial, player: Player, null: Null, floor_us: float) -> N
     assert trial.timing is not None
     claimed = trial.timing.median_us * player.count
     idle = short(player.idles)
-    if idle > null.most_idle:
+    seen = short([wall for block in player.walls for wall in block]) - idle
+    if claimed >= 0.8 * seen - 3.0 and idle > null.most_idle:
         raise Stop(
             Verdict.TIME_NOT_CONFIRMED,
             f"when nothing is called its process takes {idle:.0f} µs from ring to answer, where {null.most_idle:.0f} µs are the most",
         )  # fmt: skip
-    seen = short([wall for block in player.walls for wall in block]) - idle
     if claimed < 0.8 * seen - 3.0:
         raise Stop(
             Verdict.TIME_NOT_CONFIRMED,
