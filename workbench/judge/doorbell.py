@@ -117,7 +117,7 @@ class Doorbell:
     def numbers(self) -> list[float]:
         """By the judge, after the answer to a challenge."""
         count = min(max(0, self._cells[_NUMBERS]), NUMBERS)
-        return self._numbers[_NUMBERS + 1 : _NUMBERS + 1 + count].tolist()
+        return [float(value) for value in self._numbers[_NUMBERS + 1 : _NUMBERS + 1 + count]]
 
     def fail(self) -> None:
         """By the worker: it raised, and says what on its line."""
