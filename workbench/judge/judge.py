@@ -23,7 +23,7 @@ import torch
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
 from workbench.errors import CaptureError
 from workbench.events import Prepared, Qualification
-from workbench.judge import labels, qualify, sandbox, sanitizer
+from workbench.judge import labels, qualify, sandbox, sanitizer, state
 from workbench.judge.context import Context, Workers
 from workbench.judge.pool import Nursery
 from workbench.judge.probe import disagreement
@@ -169,6 +169,9 @@ class Judge:
         except Stop:
             return Qualification()
         seeds = context.seeds("qualify")
+        module = context.reference().module
+        if module is not None:  # as candidates get it: scales of one and biases of zero would hide what ignores them
+            state.redraw(module, context.state_specs, seeds(), context.place)
         smallest = min(sets, key=lambda kind: sum(spec.nbytes for spec in kind.specs))
         found = qualify.qualify(
             context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,

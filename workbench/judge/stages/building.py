@@ -76,7 +76,8 @@ def recorded(context: Context, trial: Trial, worker: Worker) -> Recording:
     if not context.measured and recording.error is None and not recording.launches:
         trial.own_share = 0.0
         trial.labels.add("own kernels 0 %")
-    if recording.error is not None:
+    silent = recording.error is not None and recording.error.message.startswith("the launcher returned no tensor")
+    if recording.error is not None and not (silent and context.task.changes):  # what it changes is its result
         where = f" (line {recording.error.line})" if recording.error.line else ""
         trial.log = recording.error.log
         raise Stop(_RECORDED[recording.error.kind], recording.error.message + where)
