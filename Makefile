@@ -40,7 +40,7 @@ demo: $(VENV)/.runtime build-out/labextension/package.json
 	$(BIN)/python notebooks/demo.py
 
 lab: $(VENV)/.runtime build-out/labextension/package.json
-	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 $$([ $$(id -u) != 0 ] || echo --allow-root) notebooks/01_first_kernel.ipynb
+	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $$([ $$(id -u) != 0 ] || echo --allow-root) notebooks/01_first_kernel.ipynb
 
 chromium:
 	@command -v chromium >/dev/null || { \

@@ -46,7 +46,8 @@ def choose(inputs: Sequence[Any], place: int, seed: int) -> Exchange:
     inner = (1, width - 1) if width > 8 else (0, width)
 
     def position() -> int:
-        return min(max(source.randrange(rows) * width + source.randrange(*inner), EDGE), tensor.numel() - EDGE - 1)
+        place: int = min(max(source.randrange(rows) * width + source.randrange(*inner), EDGE), tensor.numel() - EDGE - 1)
+        return place
 
     positions = torch.tensor([(position(), position()) for _ in range(_TRIES)], device=tensor.device)
     values = tensor[torch.unravel_index(positions, tensor.shape)].double()

@@ -173,7 +173,7 @@ class Judge:
         if module is not None:  # as candidates get it: scales of one and biases of zero would hide what ignores them
             state.redraw(module, context.state_specs, seeds(), context.place)
         smallest = min(sets, key=lambda kind: sum(spec.nbytes for spec in kind.specs))
-        found = qualify.qualify(
+        found: Qualification = qualify.qualify(
             context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,
             coarse=context.allowed() == 0, used=_used(task),
         )  # fmt: skip

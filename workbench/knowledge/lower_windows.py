@@ -40,7 +40,7 @@ def _pool(
 ) -> Handle:  # fmt: skip
     rank = _rank(node)
     strides = kernel if stride in ((), []) else stride
-    window = Window(*(_each(sizes, rank) for sizes in (kernel, strides, padding, dilation)), divisor)
+    window = Window(_each(kernel, rank), _each(strides, rank), _each(padding, rank), _each(dilation, rank), divisor)
     return _slide(builder, node, op, x, window, ceil_mode)
 
 
@@ -54,9 +54,11 @@ def _slide(
     kept = [place for place in range(rank) if not flat[place]]
     if not kept or math.prod(window.kernel) > MOST_TAPS:
         raise UnsupportedError(f"{node.op} over a window of {math.prod(window.kernel)} elements")
-    narrow = Window(
-        *(tuple(part[place] for place in kept) for part in (window.kernel, window.stride, window.padding, window.dilation)), window.divisor
-    )
+
+    def those(sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sizes[place] for place in kept)
+
+    narrow = Window(those(window.kernel), those(window.stride), those(window.padding), those(window.dilation), window.divisor)
     out = [
         (sizes[place] + 2 * window.padding[place] - window.dilation[place] * (window.kernel[place] - 1) - 1) // window.stride[place] + 1
         for place in kept
@@ -77,7 +79,7 @@ def _convolution(
 ) -> Handle:  # fmt: skip
     size = [builder.axes.size(dim) for dim in weight.dims]
     rank = len(size) - 2
-    window = Window(tuple(size[2:]), *(_each(sizes, rank) for sizes in (stride, padding, dilation)))
+    window = Window(tuple(size[2:]), _each(stride, rank), _each(padding, rank), _each(dilation, rank))
     if transposed:
         raise UnsupportedError("a transposed convolution")
     if groups == 1 and set(window.kernel) == {1} and set(window.stride) == {1} and set(window.padding) == {0}:

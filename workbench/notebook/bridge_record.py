@@ -50,7 +50,13 @@ def record(run: Any, headline: str = "") -> dict[str, Any]:
     snapshot["points"] = _thinned(snapshot["points"])
     snapshot["log"] = snapshot["log"][-LINES:]
     snapshot["header"] = snapshot["header"] | {"live": False}
-    made: dict[str, Any] = {"version": VERSION, "headline": headline, "snapshot": snapshot, "details": {}, "left_out": len(rows) - len(kept)}
+    made: dict[str, Any] = {
+        "version": VERSION,
+        "headline": headline,
+        "snapshot": snapshot,
+        "details": {},
+        "left_out": len(rows) - len(kept),
+    }
     size = _size(made)
     while size > LARGEST and len(kept) > 10:
         kept = kept[: len(kept) // 2]

@@ -57,7 +57,10 @@ RANDOM = {
     "multinomial": ("def f(x): return torch.multinomial(x, 2)\nf(torch.rand(3))", "multinomial"),
     "normal_": ("def f(x): return x + torch.empty(3).normal_()\nf(torch.rand(3))", "normal"),
     "dropout in a module": ("net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))\nnet(torch.randn(2, 4))", "dropout|bernoulli"),
-    "dropout in attention": ("def f(q): return F.scaled_dot_product_attention(q, q, q, dropout_p=0.1)\nf(torch.randn(1, 2, 4, 8))", "attention"),
+    "dropout in attention": (
+        "def f(q): return F.scaled_dot_product_attention(q, q, q, dropout_p=0.1)\nf(torch.randn(1, 2, 4, 8))",
+        "attention",
+    ),
     "Python's random": ("import random\ndef f(x): return x * random.random()\nf(torch.randn(3))", "two runs"),
 }  # fmt: skip
 

@@ -86,7 +86,8 @@ SOUND = {
         "import torch\ndef frobenius(x):\n    return x / torch.norm(x)\n", [spec("x", (16, 8, 64))], [((16, 8, 64), "float32")],
     ),
     "over the norm of a row": (
-        "import torch\ndef l2(x):\n    return x / torch.norm(x, p=2, dim=1, keepdim=True)\n", [spec("x", (8, 4096))], [((8, 4096), "float32")],
+        "import torch\ndef l2(x):\n    return x / torch.norm(x, p=2, dim=1, keepdim=True)\n",
+        [spec("x", (8, 4096))], [((8, 4096), "float32")],
     ),
     "the least of many": (
         "import torch\ndef least(x):\n    return torch.min(x, dim=1)[0]\n", [spec("x", (4, 256, 64), kind="uniform", lo=0, hi=1)],

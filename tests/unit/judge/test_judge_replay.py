@@ -148,7 +148,8 @@ STATEFUL = {
     "weights kept from the first call": (
         "class ModelNew(torch.nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
         "        self.scale = torch.nn.Parameter(torch.ones(n))\n        self.kept = None\n"
-        "    def forward(self, x):\n        if self.kept is None:\n            self.kept = self.scale.clone()\n        return x * self.kept\n",
+        "    def forward(self, x):\n        if self.kept is None:\n            self.kept = self.scale.clone()\n"
+        "        return x * self.kept\n",
         "after its parameters were changed in place",
     ),
     "zeros out of an empty result": (
@@ -165,7 +166,8 @@ STATEFUL = {
     ),
     "zeros over its inputs": (
         "class ModelNew(torch.nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
-        "        self.scale = torch.nn.Parameter(torch.ones(n))\n    def forward(self, x):\n        out = x * self.scale\n        x.zero_()\n"
+        "        self.scale = torch.nn.Parameter(torch.ones(n))\n    def forward(self, x):\n"
+        "        out = x * self.scale\n        x.zero_()\n"
         "        return out\n",
         "changes its input x",
     ),

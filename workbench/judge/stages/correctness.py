@@ -13,7 +13,7 @@ from workbench.judge.inputsets import InputSet
 from workbench.judge.launches import Recording
 from workbench.judge.stages import full_size, replays
 from workbench.judge.stages.running import FirstRun, may_refuse
-from workbench.judge.stages.variations import others
+from workbench.judge.stages.variations import light_set, others
 from workbench.judge.trial import Stop, Trial
 from workbench.records import encode
 
@@ -30,22 +30,39 @@ def check(context: Context, trial: Trial, workers: Workers, first: FirstRun, rec
     caller = first.caller
     again = caller.check(first.kind, poison="large", rewrite=True, known=[output.error for output in first.expected.outputs])
     kept = [replays.Kept(0, first.expected, first.outputs), replays.Kept(1, *again)]
-    replays.check(caller, first.kind, kept, most=4 if trial.mode == "full" else 2)
-    for number, kind in enumerate(others(context, trial, first.kind)):
+    light = light_set(context, trial, first.kind)
+    if light is not first.kind:
+        replays.look_again(caller, first.kind, kept)
+        kept = _kept_on(trial, caller, light)
+        light = light if kept else first.kind
+    if kept:
+        replays.check(caller, light, kept, most=4 if trial.mode == "full" else 2)
+    for number, kind in enumerate(others(context, trial, first.kind, light)):
         with may_refuse(trial, kind):
             expected, outputs = caller.check(kind, poison=("large", "nan", "other")[number % 3])
             if kind.structure == "whole":
                 _check_whole(trial, expected, outputs)
     if first.expected.random:
-        _check_draws(caller, first.kind)
+        _check_draws(caller, light)
     elif trial.mode == "full":
         _check_repeats(trial, caller, first.kind)
-    _check_new_weights(context, trial, caller, first.kind)
+    _check_new_weights(context, trial, caller, light)
     if not context.measured:
         shapes = dict.fromkeys(kind.shape for kind in context.input_sets() if kind.name in trial.input_sets)
         trial.judged_by = f"interpreter ({', '.join(shapes)})"
         full_size.check(context, trial, workers)
     _check_dots(context, trial, recording)
+
+
+def _kept_on(trial: Trial, caller: Caller, kind: InputSet) -> list[replays.Kept]:
+    """Two calls on inputs of another shape; none if the candidate refuses it."""
+    kept: list[replays.Kept] = []
+    with may_refuse(trial, kind):
+        for rewrite in (False, True):
+            number = caller.calls
+            known = [output.error for output in kept[0].expected.outputs] if kept else None
+            kept.append(replays.Kept(number, *caller.check(kind, poison="large" if rewrite else "nan", rewrite=rewrite, known=known)))
+    return kept if len(kept) == 2 else []
 
 
 def _check_dots(context: Context, trial: Trial, recording: Recording) -> None:

@@ -49,7 +49,16 @@ def check(caller: Caller, kind: InputSet, kept: Sequence[Kept], *, most: int) ->
             known = [output.error for output in all_kept[-1].expected.outputs]
             call = caller.calls
             all_kept.append(Kept(call, *caller.check(last.kind, poison="nan", rewrite=True, known=known, draw=last)))
-    for call, expected, outputs in all_kept:
+    look_again(caller, kind, all_kept)
+
+
+def look_again(caller: Caller, kind: InputSet, kept: Sequence[Kept]) -> None:
+    """Outputs of earlier calls must still hold what they held.
+
+    Raises:
+        Stop: a later call changed one.
+    """
+    for call, expected, outputs in kept:
         caller.check_kept(call, expected, outputs, kind)
 
 

@@ -17,7 +17,7 @@ from workbench.judge.context import Context, Workers
 from workbench.judge.expected import Expected
 from workbench.judge.inputsets import InputSet
 from workbench.judge.process import Worker
-from workbench.judge.stages.variations import others
+from workbench.judge.stages.variations import light_set, others
 from workbench.judge.trial import Stop, Trial, Unsupported
 from workbench.records import encode
 from workbench.task import InputSpec
@@ -51,7 +51,11 @@ def run_once(context: Context, trial: Trial, workers: Workers) -> FirstRun:
 def _planned(context: Context, trial: Trial, first: InputSet) -> Iterator[tuple[InputSet, int]]:
     """What is called for after the first run, so that it can be worked out while the candidate is being compiled."""
     yield first, 1
-    for kind in others(context, trial, first):
+    light = light_set(context, trial, first)
+    if light is not first:
+        yield light, 0
+        yield light, 1
+    for kind in others(context, trial, first, light):
         yield kind, 0
 
 

@@ -13,6 +13,9 @@ from workbench.judge.context import Context
 from workbench.judge.inputsets import InputSet
 from workbench.judge.trial import Trial
 
+LARGE_BYTES = 8 << 20
+"""Inputs beyond this are large."""
+
 _LINEAR = frozenset(
     {
         "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "sum", "cumsum", "add", "sub", "rsub", "neg", "t", "transpose",
@@ -22,24 +25,35 @@ _LINEAR = frozenset(
 )  # fmt: skip
 
 
-def others(context: Context, trial: Trial, first: InputSet) -> Iterator[InputSet]:
-    """The rest of the sets of differing shape, then variations of the first that it makes sense to try."""
+def size_of(kind: InputSet) -> int:
+    """Bytes of its inputs."""
+    return sum(spec.nbytes for spec in kind.specs)
+
+
+def light_set(context: Context, trial: Trial, first: InputSet) -> InputSet:
+    """Where the many small questions are asked: in quick mode not at large sizes, where each takes as long as a whole verdict should."""
+    smallest = min(context.input_sets(), key=size_of)
+    return first if trial.mode == "full" or size_of(first) <= LARGE_BYTES else smallest
+
+
+def others(context: Context, trial: Trial, first: InputSet, light: InputSet) -> Iterator[InputSet]:
+    """The rest of the sets of differing shape, then variations of `light` that it makes sense to try."""
     full = trial.mode == "full"
-    yield from (kind for kind in context.input_sets() if kind is not first)
+    yield from (kind for kind in context.input_sets() if kind is not first and kind is not light)
     if full:
         yield from context.neighbours()
-    if (context.measured or full) and (specs := inputsets.strided(first.specs)):
-        yield InputSet(f"{first.name}, strided", specs, first.own_shape, optional=True)
+    if (context.measured or full) and (specs := inputsets.strided(light.specs)):
+        yield InputSet(f"{light.name}, strided", specs, light.own_shape, optional=True)
     scales = 0
     for factor in (64.0, 1e-3):
-        specs = inputsets.scaled(first.specs, factor)
+        specs = inputsets.scaled(light.specs, factor)
         if specs and scales <= full and _stays_finite(context, specs):
             scales += 1
-            yield InputSet(f"{first.name}, values ×{factor:g}", specs, first.own_shape)
-    if full and (specs := inputsets.offset(first.specs, 1000.0)) and _stays_finite(context, specs):
-        yield InputSet(f"{first.name}, mean 1000", specs, first.own_shape)
+            yield InputSet(f"{light.name}, values ×{factor:g}", specs, light.own_shape)
+    if full and (specs := inputsets.offset(light.specs, 1000.0)) and _stays_finite(context, specs):
+        yield InputSet(f"{light.name}, mean 1000", specs, light.own_shape)
     structures: Sequence[inputsets.Structure] = ("sorted", "ramp", "outliers", "equal") if full else ("sorted",)
-    smallest = min(context.input_sets(), key=lambda kind: sum(spec.nbytes for spec in kind.specs))
+    smallest = min(context.input_sets(), key=size_of)
     for structure in structures:
         yield InputSet(f"{smallest.name}, {structure}", smallest.specs, smallest.own_shape, structure)
     if is_linear(context):

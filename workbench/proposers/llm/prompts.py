@@ -65,7 +65,7 @@ def _cuda_form(environment: Any, brief: Brief) -> str:
     asked = " ".join((*brief.hints, *brief.island.hints, brief.island.aim, brief.directive))
     if not (any(parent.candidate.backend == "cuda" for parent in brief.parents) or re.search(r"(?i)\bcuda\b(?!\.)", asked)):
         return ""
-    return environment.get_template("cuda.j2").render(headers=cuda_idiom.HEADERS, kernel=cuda_idiom.compile_function(["BLOCK"]))
+    return str(environment.get_template("cuda.j2").render(headers=cuda_idiom.HEADERS, kernel=cuda_idiom.compile_function(["BLOCK"])))
 
 
 def shipped_expert(name: str, task: Task) -> str:
