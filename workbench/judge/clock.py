@@ -146,7 +146,7 @@ class Clock:
             heard = len(player.heard)
             for turn in turns:
                 if turn is player:
-                    turn.block(plan.calls, {number - block * plan.calls for number in checked}, idle=-(-plan.calls // 2))
+                    turn.block(plan.calls, {number - block * plan.calls for number in checked}, idle=True)
                     # Right after it: what clocks and other programs do to one, they do to the other.
                     idler.block(-(-plan.calls // 2))
                 elif turn is not None:

@@ -49,10 +49,10 @@ def choose(inputs: Sequence[Any], place: int, seed: int) -> Exchange:
         place: int = min(max(source.randrange(rows) * width + source.randrange(*inner), EDGE), tensor.numel() - EDGE - 1)
         return place
 
-    positions = torch.tensor([(position(), position()) for _ in range(_TRIES)], device=tensor.device)
-    values = tensor[torch.unravel_index(positions, tensor.shape)].double()
-    best = int((values[:, 0] - values[:, 1]).abs().argmax())
-    return Exchange(place, *(int(part) for part in positions[best]))
+    pairs = [(position(), position()) for _ in range(_TRIES)]
+    axes = zip(*(_index(at, tensor.shape) for pair in pairs for at in pair), strict=True)
+    values = tensor[tuple(torch.tensor(axis, device=tensor.device) for axis in axes)].double().reshape(-1, 2)
+    return Exchange(place, *pairs[int((values[:, 0] - values[:, 1]).abs().argmax())])
 
 
 def apply(inputs: Sequence[Any], exchange: Sequence[int]) -> list[Any]:
@@ -61,6 +61,15 @@ def apply(inputs: Sequence[Any], exchange: Sequence[int]) -> list[Any]:
     out = list(inputs)
     old = out[place]
     new = out[place] = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device).copy_(old)
-    first, second = (torch.unravel_index(torch.tensor(position, device=old.device), old.shape) for position in (one, other))
+    first, second = _index(one, old.shape), _index(other, old.shape)
     new[first], new[second] = old[second], old[first]
     return out
+
+
+def _index(position: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """An element's place along each dimension. PyTorch's own ``unravel_index`` imports SymPy first: seconds in each new worker."""
+    index: list[int] = []
+    for size in reversed(shape):
+        position, at = divmod(position, size)
+        index.append(at)
+    return tuple(reversed(index))

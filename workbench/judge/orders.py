@@ -73,7 +73,9 @@ def _fold(order: Order, values: torch.Tensor) -> torch.Tensor:
         values = values.flip(-1)
     if one_by_one and values.device.type == "cpu" and values.numel() <= _MOST_IN_SEQUENCE:
         return _running(values)[..., -1]
-    tile = max(1, -(-n // (16 * _MOST_STEPS))) if one_by_one else max(32, -(-n // _MOST_STEPS))
+    # On a card each step is a launch, and a program there seldom has more than so many steps to itself.
+    finer = 16 if values.device.type == "cpu" else 2
+    tile = max(1, -(-n // (finer * _MOST_STEPS))) if one_by_one else max(32, -(-n // _MOST_STEPS))
     steps = -(-n // tile)
     if steps > 1:
         if pad := steps * tile - n:

@@ -82,7 +82,12 @@ class Heard:
 
 @dataclass
 class Player:
-    """A worker at its doorbell. `count` calls a ring, behind `lead` µs of idle work; times in µs, by block."""
+    """A worker at its doorbell. `count` calls a ring, behind `lead` µs of idle work; times in µs, by block.
+
+    Attributes:
+        idles: wall times of rings without a call, and `apart` how much longer the ring with a call just before each of them took.
+        again: what the answer to a second challenge took, when the output had been there for long.
+    """
 
     name: str
     worker: Worker
@@ -94,6 +99,8 @@ class Player:
     claims: list[list[float]] = field(default_factory=list)
     walls: list[list[float]] = field(default_factory=list)
     idles: list[float] = field(default_factory=list)
+    apart: list[float] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
 
     def call(self, seed: int) -> tuple[float, float]:
@@ -137,13 +144,14 @@ class Player:
         self.ring(Order.GO, flag=HOT, lead=self.lead)
         return self.ring(Order.GO, flag=HOT, lead=self.lead).claim
 
-    def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True, idle: int = 0) -> None:
+    def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True, idle: bool = False) -> None:
         """A block of timed calls.
 
         Args:
             verified: calls whose bytes are asked for afterwards. Which ones, nobody knows while they run.
             listen: challenge each call.
-            idle: so many rings without a call follow.
+            idle: a ring without a call follows each, and a second challenge: what the first ones are measured from, in the same process
+                at almost the same moment. From one process to the next, and from one second to the next, both vary by tens of µs.
         """
         claims, walls = [], []
         for call in range(calls):
@@ -155,10 +163,12 @@ class Player:
                 place, print_seed = _random.randrange(self.count), _random.randrange(1, 1 << 62)
                 numbers, reply = self.challenge(print_seed, place)
                 self.heard.append(Heard(seed, place, print_seed, numbers, reply, self.hand_over(place) if call in verified else None))
+            if idle:
+                self.idles.append(self.idle(self.setting.next_seed()))
+                self.apart.append(wall - self.idles[-1])
+                self.again.append(self.challenge(_random.randrange(1, 1 << 62), 0)[1])
         self.claims.append(claims)
         self.walls.append(walls)
-        # After the calls, so that the outputs that were asked about are still there.
-        self.idles += [self.idle(self.setting.next_seed()) for _ in range(idle)]
 
     def audit(self, rings: int) -> None:
         """Rings like the timed ones, but each call's inputs come when the call before is over.
@@ -178,6 +188,8 @@ class Player:
         self.walls.clear()
         self.heard.clear()
         self.idles.clear()
+        self.apart.clear()
+        self.again.clear()
 
     def drop_block(self, heard: int) -> None:
         """Forgets the last block; `heard` is how much had been heard before it."""

@@ -98,9 +98,10 @@ def _trial(task, median):
     return trial
 
 
-def _player(task, *, walls, idles, replies=(10.0,), count=1):
+def _player(task, *, walls, idles, replies=(10.0,), again=10.0, count=1):
     player = Player("k1", SimpleNamespace(), SimpleNamespace(), Setting(task, "cpu", 1.0, lambda: 1), count=count)
-    player.walls, player.idles = [list(walls)], list(idles)
+    player.walls, player.idles, player.again = [list(walls)], list(idles), [again]
+    player.apart = [wall - idle for wall, idle in zip(walls, idles, strict=True)]
     player.heard = [Heard(1, 0, 1, (), reply) for reply in replies]
     return player
 
@@ -130,6 +131,16 @@ def test_a_claim_is_held_against_the_judges_clock(scale_task, median, walls, idl
 def _heard(task, outputs, *, handed=None, print_seed=77):
     numbers = tuple(challenge.answer(outputs, print_seed))
     return Heard(5, 0, print_seed, numbers, 10.0, handed)
+
+
+@pytest.mark.parametrize(("reply", "again", "believed"), [(60.0, 58.0, True), (60.0, 20.0, False), (300.0, 290.0, False)])
+def test_answers_are_measured_from_the_processs_own_as_far_as_those_are_usual(scale_task, reply, again, believed):
+    trial, player = _trial(scale_task, 100.0), _player(scale_task, walls=[205.0] * 8, idles=[100.0] * 8, replies=[reply], again=again)
+    if believed:
+        belief.confirm_time(trial, player, Null(200.0, 12.0), 0.0)
+        return
+    with pytest.raises(Stop, match="before its output is there"):
+        belief.confirm_time(trial, player, Null(200.0, 12.0), 0.0)
 
 
 @pytest.mark.parametrize("case", ["right", "one element", "a row", "not the bytes", "unread"])
