@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random as random_module
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
 from workbench.capture.captured import Captured
@@ -202,8 +204,32 @@ def compare(
     if difference is None:
         return random
     if not random and differing(got, expected, values=False) is None and differing(run(), got) is not None:
+        kept = inputs()
+
+        def again() -> list[torch.Tensor]:
+            copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in kept]
+            return _run(name, lambda values: reference(*values), copies)
+
+        if differing(_from_one_seed(again), _from_one_seed(again)) is not None:
+            raise CaptureError(
+                f"two runs of {name} on the same inputs differ, from the same random seed too: it must keep nothing between calls"
+            )
         return "two runs on the same inputs differ"
     raise CaptureError(f"the captured text of {name} gives other values than the live op: {difference}")
+
+
+def _from_one_seed(run: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
+    """A run with every generator that a Python op may draw from set to one state; they are as they were afterwards."""
+    python, array = random_module.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            random_module.seed(0)
+            np.random.seed(0)
+            return run()
+    finally:
+        random_module.setstate(python)
+        np.random.set_state(array)
 
 
 def differing(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], *, values: bool = True) -> str | None:

@@ -11,7 +11,6 @@ import torch
 from capturing import capture, notebook, round_trip
 
 from workbench.capture import capture_cell
-from workbench.errors import CaptureError
 
 
 def test_cell_runs_as_python_would() -> None:
@@ -55,8 +54,7 @@ def test_op_and_arguments_are_evaluated_once() -> None:
     capture("def f(x):\n    return x * 2\ndef make():\n    made.append(1)\n    return torch.ones(3)\ny = f(make())", namespace)
     assert namespace["made"] == [1]
     namespace = notebook()
-    with pytest.raises(CaptureError, match="changes its input x in place"):
-        capture("def f(x):\n    x.add_(1)\n    return x * 2\nx = torch.zeros(3)\ny = f(x)", namespace)
+    capture("def f(x):\n    x.add_(1)\n    return x * 2\nx = torch.zeros(3)\ny = f(x)", namespace)
     assert torch.equal(namespace["x"], torch.ones(3)), "the op changed the notebook's tensor once"
 
 

@@ -31,14 +31,14 @@ REFUSED = {
     "meta": ("def f(x): return x * 2\nf(torch.ones(3, device='meta'))", "on the meta device"),
     "dict input": ("def f(d): return d['x'] * 2\nf({'x': torch.randn(3)})", "input d of f is a dict: pass tensors and plain values"),
     "open file": ("import io\ndef f(x, log): return x * 2\nf(torch.randn(3), io.StringIO())", "input log of f is a StringIO"),
-    "numpy input": ("import numpy as np\ndef f(x, y): return x * 2\nf(torch.randn(3), np.ones(3))", "input y of f is a numpy array"),
+    "numpy input": ("import numpy as np\ndef f(x, y): return x * 2\nf(torch.randn(3), np.ones(3))", "f is called with a NumPy array for y: give it a tensor"),
     "custom object": ("class Thing: pass\ndef f(x, thing): return x * 2\nf(torch.randn(3), Thing())", "input thing of f is a Thing"),
     "free object": ("class Thing:\n    k = 2\nthing = Thing()\ndef f(x): return x * thing.k\nf(torch.randn(3))", "f reads thing, a Thing, which can't be captured"),
     "state": ("n = 0\ndef f(x):\n    global n\n    n += 1\n    return x * n\nf(torch.randn(3))", "f assigns the variable n outside itself"),
     "state in a closure": (
         "def make():\n    n = 0\n    def f(x):\n        nonlocal n\n        n += 1\n        return x * n\n    return f\nf = make()\nf(torch.randn(3))",
         "f assigns the variable n outside itself"),
-    "counter in a list": ("seen = []\ndef f(x):\n    seen.append(1)\n    return x * len(seen)\nf(torch.randn(3))", "two runs of f|gives other values"),
+    "counter in a list": ("seen = []\ndef f(x):\n    seen.append(1)\n    return x * len(seen)\nf(torch.randn(3))", "two runs of f on the same inputs differ"),
     "exec": ("exec('def f(x): return x * 2')\nf(torch.randn(3))", "the source of f can't be found: define it in a cell or a file"),
     "class reading a tensor": (
         "w = torch.randn(3)\nclass Op:\n    @staticmethod\n    def run(x): return x * w\ndef f(x): return Op.run(x)\nf(torch.randn(3))",
