@@ -96,7 +96,7 @@ class Context:
         return self._sets
 
     def _find_sets(self) -> tuple[InputSet, ...]:
-        from workbench.judge.shrink import Unshrinkable, shape_sets
+        from workbench.judge.shrink import SMALL_SIZES, Unshrinkable, shape_sets
 
         own = InputSet("the task's inputs", self.task.inputs, own_shape=True)
         try:
@@ -106,7 +106,10 @@ class Context:
                 raise Stop(Verdict.NOT_JUDGED, f"shape can't be shrunk: {reason}") from None
             return (own,)
         near = tuple(InputSet(item.name, item.inputs, inputsets.listed(self.task, item.inputs)) for item in found)
-        return (own, *near[:2]) if self.measured else near[:3]
+        # Short rows show best what leans to one side: a sum that is divided by one too many.
+        small = tuple(kind for kind in near[1:] if kind.name.startswith(SMALL_SIZES))
+        rest = tuple(kind for kind in near if kind not in small)
+        return (own, *rest[:2], *small) if self.measured else (*rest[:3], *small)
 
     def neighbours(self) -> tuple[InputSet, ...]:
         """Further shapes, for candidates that are to be accepted; found once."""

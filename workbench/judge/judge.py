@@ -29,6 +29,7 @@ from workbench.judge.pool import Nursery
 from workbench.judge.probe import disagreement
 from workbench.judge.sanitized import Sanitized
 from workbench.judge.stages import building, correctness, running, text, timing
+from workbench.judge.stages.variations import smallest_set
 from workbench.judge.trial import Limits, Stop, Trial
 from workbench.task import Task
 
@@ -165,14 +166,13 @@ class Judge:
     def _qualify(self) -> Qualification:
         context, task = self.context, self.task
         try:
-            sets = context.input_sets()
+            smallest = smallest_set(context)
         except Stop:
             return Qualification()
         seeds = context.seeds("qualify")
         module = context.reference().module
         if module is not None:  # as candidates get it: scales of one and biases of zero would hide what ignores them
             state.redraw(module, context.state_specs, seeds(), context.place)
-        smallest = min(sets, key=lambda kind: sum(spec.nbytes for spec in kind.specs))
         found: Qualification = qualify.qualify(
             context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,
             coarse=context.allowed() == 0, used=_used(task),

@@ -63,6 +63,8 @@ class Recipe:
     long: bool = False
 
 
+SMALL_SIZES = "small sizes"
+
 RECIPES = (
     # Most tiles are powers of two up to 128 where there are several axes: each of these has a partial one.
     Recipe("odd sizes", (259, 131, 67, 29, 7, 5, 3)),
@@ -70,7 +72,7 @@ RECIPES = (
     Recipe("aligned sizes", (256, 128, 64, 32, 16, 8, 4), aligned=True),
     # Loops over rows go round more than once.
     Recipe("a long axis", (4099, 13, 5, 3, 3, 3, 3), long=True),
-    Recipe("small sizes", (67, 29, 13, 7, 5, 3)),
+    Recipe(SMALL_SIZES, (67, 29, 13, 7, 5, 3)),
 )
 
 NEIGHBOURS = (

@@ -68,8 +68,10 @@ def _profile(context: Context, trial: Trial, worker: Worker) -> None:
                 trial.labels.add(f"own kernels take {trial.own_share:.0%} of the time")
     with contextlib.suppress(KeyError, TypeError, ValueError):
         busy = float(answer["busy_us"])
-        if trial.hot is not None and trial.hot.median_us < 0.9 * busy - 2.0:
+        # How warm the caches are when the profiler looks is not known: the longer of both times is held against it.
+        claimed = max(timing.median_us for timing in (trial.hot, trial.timing) if timing is not None)
+        if claimed < 0.9 * busy - 2.0:
             raise Stop(
                 Verdict.TIME_NOT_CONFIRMED,
-                f"its events show {trial.hot.median_us:.1f} µs, but the profiler sees kernels for {busy:.1f} µs, on all streams together",
+                f"its events show {claimed:.1f} µs, but the profiler sees kernels for {busy:.1f} µs, on all streams together",
             )  # fmt: skip

@@ -11,6 +11,7 @@ import torch
 from workbench.judge import inputsets
 from workbench.judge.context import Context
 from workbench.judge.inputsets import InputSet
+from workbench.judge.shrink import SMALL_SIZES
 from workbench.judge.trial import Trial
 
 LARGE_BYTES = 8 << 20
@@ -32,7 +33,7 @@ def size_of(kind: InputSet) -> int:
 
 def light_set(context: Context, trial: Trial, first: InputSet) -> InputSet:
     """Where the many small questions are asked: in quick mode not at large sizes, where each takes as long as a whole verdict should."""
-    smallest = min(context.input_sets(), key=size_of)
+    smallest = smallest_set(context)
     return first if trial.mode == "full" or size_of(first) <= LARGE_BYTES else smallest
 
 
@@ -53,13 +54,19 @@ def others(context: Context, trial: Trial, first: InputSet, light: InputSet) -> 
     if full and (specs := inputsets.offset(light.specs, 1000.0)) and _stays_finite(context, specs):
         yield InputSet(f"{light.name}, mean 1000", specs, light.own_shape)
     structures: Sequence[inputsets.Structure] = ("sorted", "ramp", "outliers", "equal") if full else ("sorted",)
-    smallest = min(context.input_sets(), key=size_of)
+    smallest = smallest_set(context)
     for structure in structures:
         yield InputSet(f"{smallest.name}, {structure}", smallest.specs, smallest.own_shape, structure)
     if is_linear(context):
         yield InputSet(f"{smallest.name}, whole numbers", smallest.specs, smallest.own_shape, "whole")
     if full:
         yield InputSet(f"{smallest.name}, at odd addresses", smallest.specs, smallest.own_shape, optional=True, shift=1)
+
+
+def smallest_set(context: Context) -> InputSet:
+    """The smallest set with a few tiles' worth of elements."""
+    sets = context.input_sets()
+    return min([kind for kind in sets if not kind.name.startswith(SMALL_SIZES)] or sets, key=size_of)
 
 
 def is_linear(context: Context) -> bool:
