@@ -76,7 +76,8 @@ def answer_doorbell(
             claim = enqueued = 0.0
             numbers: list[float] = []
             if order is Order.PREPARE:
-                outputs.clear()
+                if flag != IDLE:
+                    outputs.clear()
                 _renew(sets, specs, seed, count, device)
                 watch.synchronize()
             elif order is Order.GO:
