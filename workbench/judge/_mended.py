@@ -241,7 +241,13 @@ def create_atomic_rmw(self: Any, op: Any, ptr: TensorHandle, val: TensorHandle, 
     flags = np.ones(ptr.data.shape, bool) if used is None else np.ascontiguousarray(np.broadcast_to(used, ptr.data.shape))
     if dtype.is_floating() and op == _ir.ATOMIC_OP.FADD and dtype.primitive_bitwidth < 32:
         return _add_one_by_one(ptr.data, val, flags)
-    old = _native.atomic_rmw(self.ir_rmw_op_to_interpreter_rmw_op[op], ptr.data, val.data, flags, self.ir_sem_to_interpreter_sem[sem])
+    old = _native.atomic_rmw(
+        self.ir_rmw_op_to_interpreter_rmw_op[op],
+        np.ascontiguousarray(ptr.data),
+        np.ascontiguousarray(val.data),
+        flags,
+        self.ir_sem_to_interpreter_sem[sem],
+    )
     return TensorHandle(old, dtype)
 
 
@@ -265,7 +271,7 @@ def create_atomic_cas(self: Any, ptr: TensorHandle, cmp: TensorHandle, val: Tens
     _access("swaps", ptr, None)
     if Now.watch.skips_memory:
         return cmp  # the swap succeeds: a lock is free
-    old = _native.atomic_cas(ptr.data, cmp.data, val.data, self.ir_sem_to_interpreter_sem[sem])
+    old = _native.atomic_cas(*(np.ascontiguousarray(arg.data) for arg in (ptr, cmp, val)), self.ir_sem_to_interpreter_sem[sem])
     return TensorHandle(old, cmp.dtype.scalar)
 
 
