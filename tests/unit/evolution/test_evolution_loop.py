@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import time
 from pathlib import Path
 
@@ -24,9 +23,9 @@ TUNE = "TUNE = {'BLOCK': [64, 128, 256]}"
 def test_the_loop_is_short_enough_to_read_aloud():
     text = Path(loop.__file__).read_text()
     assert len(text.splitlines()) < 200
-    attempt = next(node for node in ast.parse(text).body if getattr(node, "name", "") == "attempt")
-    order = [text.index(word, text.index("async def attempt")) for word in ("# Propose", "# Judge", "# Diagnose", "# Tell")]
-    assert order == sorted(order) and attempt.end_lineno - attempt.lineno < 40
+    attempt = text[text.index("async def attempt") :].split("\n\n\n")[0]
+    order = [attempt.index(word) for word in ("# Propose", "# Judge", "# Diagnose", "# Tell")]
+    assert order == sorted(order) and len(attempt.splitlines()) < 40
 
 
 def test_an_event_is_in_the_store_before_anybody_sees_it(begin, tmp_path):
