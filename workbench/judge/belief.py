@@ -52,7 +52,7 @@ def confirm_time(trial: Trial, player: Player, null: Null, floor_us: float) -> N
     """
     assert trial.timing is not None
     claimed = trial.timing.median_us * player.count
-    idle = short(player.idles)
+    idle = short([idle for block in player.idles for idle in block])
     seen = sorted(player.apart)[len(player.apart) // 4]
     if claimed >= 0.8 * seen - 3.0 and idle > null.most_idle:
         raise Stop(
@@ -65,7 +65,8 @@ def confirm_time(trial: Trial, player: Player, null: Null, floor_us: float) -> N
             f"its process claims {claimed:.1f} µs, the judge's clock shows {seen:.1f} µs for the same calls",
         )  # fmt: skip
     reply = plain_statistics.median(heard.reply_us for heard in player.heard) if player.heard else 0.0
-    usual = min(plain_statistics.median(player.again), REPLY_FACTOR * null.reply + REPLY_SLACK_US) if player.again else null.reply
+    again = [reply for block in player.again for reply in block]
+    usual = min(plain_statistics.median(again), REPLY_FACTOR * null.reply + REPLY_SLACK_US) if again else null.reply
     if reply > challenge.FACTOR * usual + challenge.SLACK_US:
         raise Stop(
             Verdict.TIME_NOT_CONFIRMED,

@@ -132,8 +132,7 @@ class Clock:
             player.audit(_AUDITS)
             hot = [player.hot() for _ in range(5)]
             player.block(1)  # so that the late look is at a cold call's output
-            player.claims.pop()
-            player.walls.pop()
+            player.drop_block(len(player.heard))
         trial.timing = statistics.timing(player.claims)
         trial.hot = statistics.timing([hot])
 

@@ -85,8 +85,8 @@ class Player:
     """A worker at its doorbell. `count` calls a ring, behind `lead` µs of idle work; times in µs, by block.
 
     Attributes:
-        idles: wall times of rings without a call, and `apart` how much longer the ring with a call just before each of them took.
-        again: what the answer to a second challenge took, when the output had been there for long.
+        idles: wall times of the rings without a call that followed the calls of a block; none where none were asked for.
+        again: what the answers to second challenges took, when the output had been there for long.
     """
 
     name: str
@@ -98,10 +98,14 @@ class Player:
     enqueued: float = 0.0
     claims: list[list[float]] = field(default_factory=list)
     walls: list[list[float]] = field(default_factory=list)
-    idles: list[float] = field(default_factory=list)
-    apart: list[float] = field(default_factory=list)
-    again: list[float] = field(default_factory=list)
+    idles: list[list[float]] = field(default_factory=list)
+    again: list[list[float]] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
+
+    @property
+    def apart(self) -> list[float]:
+        """How much longer each ring with a call took than the one without a call right after it."""
+        return [wall - idle for block in zip(self.walls, self.idles, strict=True) for wall, idle in zip(*block, strict=False)]
 
     def call(self, seed: int) -> tuple[float, float]:
         """Wall time of one ring, and the time claimed for one call: cold, on content that is known only now."""
@@ -153,7 +157,7 @@ class Player:
             idle: a ring without a call follows each, and a second challenge: what the first ones are measured from, in the same process
                 at almost the same moment. From one process to the next, and from one second to the next, both vary by tens of µs.
         """
-        claims, walls = [], []
+        claims, walls, idles, again = [], [], [], []
         for call in range(calls):
             seed = self.setting.next_seed()
             wall, claim = self.call(seed)
@@ -164,11 +168,10 @@ class Player:
                 numbers, reply = self.challenge(print_seed, place)
                 self.heard.append(Heard(seed, place, print_seed, numbers, reply, self.hand_over(place) if call in verified else None))
             if idle:
-                self.idles.append(self.idle(self.setting.next_seed()))
-                self.apart.append(wall - self.idles[-1])
-                self.again.append(self.challenge(_random.randrange(1, 1 << 62), 0)[1])
-        self.claims.append(claims)
-        self.walls.append(walls)
+                idles.append(self.idle(self.setting.next_seed()))
+                again.append(self.challenge(_random.randrange(1, 1 << 62), 0)[1])
+        for kept, found in zip(self._blocks, (claims, walls, idles, again), strict=True):
+            kept.append(found)
 
     def audit(self, rings: int) -> None:
         """Rings like the timed ones, but each call's inputs come when the call before is over.
@@ -184,18 +187,19 @@ class Player:
 
     def forget(self) -> None:
         """Forgets everything that was measured and heard."""
-        self.claims.clear()
-        self.walls.clear()
+        for kept in self._blocks:
+            kept.clear()
         self.heard.clear()
-        self.idles.clear()
-        self.apart.clear()
-        self.again.clear()
 
     def drop_block(self, heard: int) -> None:
         """Forgets the last block; `heard` is how much had been heard before it."""
-        self.claims.pop()
-        self.walls.pop()
+        for kept in self._blocks:
+            kept.pop()
         del self.heard[heard:]
+
+    @property
+    def _blocks(self) -> tuple[list[list[float]], ...]:
+        return self.claims, self.walls, self.idles, self.again
 
     def warm(self, plan: Plan) -> None:
         """Runs until compiling and autotuning are over, and settles how many calls a ring asks for."""

@@ -59,6 +59,7 @@ class Worker:
         self.ready = threading.Event()
         self.cancelled = threading.Event()
         self._greeting = threading.Lock()
+        self._closing = threading.Lock()
         self._pin = pin
         self._wrapper, self._variables = tuple(wrapper), dict(variables or {})
         self._directory = Path(tempfile.mkdtemp(prefix="worker-", dir=home))
@@ -179,16 +180,21 @@ class Worker:
             self._running.kill()
 
     def close(self) -> None:
-        """Kills it and everything it started, and frees what it held. Never waits long: a process may hang in the driver."""
-        if self._running is not None:
-            self._running.kill()
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-            self.shared.close()
-        if self._running is not None:
-            wait(self._running, 5.0)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        """Kills it and everything it started, and frees what it held. Never waits long: a process may hang in the driver.
+
+        From any thread, and more than once: a pool that closes meets workers that are just being buried, and a descriptor that is closed
+        twice may be another's by then.
+        """
+        with self._closing:
+            if self._running is not None:
+                self._running.kill()
+            if self._channel is not None:
+                self._channel.close()
+                self._channel = None
+                self.shared.close()
+            if self._running is not None:
+                wait(self._running, 5.0)
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _watch(self) -> str | None:
         if self.cancelled.is_set():

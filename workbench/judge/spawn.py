@@ -153,6 +153,7 @@ class Fork:
         self._zygote = zygote
         self._pid: int | None = None
         self._handle: int | None = None
+        self._handling = threading.Lock()  # never held while the zygote is pumped, which holds its own and calls `begun`
         self._doomed = False
         self._gone_at: float | None = None
 
@@ -173,7 +174,9 @@ class Fork:
     def poll(self) -> int | None:
         if self.status is None:
             self._zygote.pump()
-        if self.status is None and self._handle is not None and select.select([self._handle], [], [], 0)[0]:
+        with self._handling:
+            gone = self.status is None and self._handle is not None and bool(select.select([self._handle], [], [], 0)[0])
+        if gone:
             # The keeper is gone: its last word is on the line by now, or it was killed.
             self._zygote.pump()
             self._close_handle(-signal.SIGKILL)
@@ -192,15 +195,17 @@ class Fork:
             for pid in watchdog.tree(self._pid)[1:]:
                 _kill(pid)
             return
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        with self._handling, contextlib.suppress(OSError):
+            if self._handle is not None:
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def _close_handle(self, status: int) -> None:
         if self.status is None:
             self.status = status
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        with self._handling:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
 
 
 def _kill(pid: int) -> None:

@@ -100,8 +100,7 @@ def _trial(task, median):
 
 def _player(task, *, walls, idles, replies=(10.0,), again=10.0, count=1):
     player = Player("k1", SimpleNamespace(), SimpleNamespace(), Setting(task, "cpu", 1.0, lambda: 1), count=count)
-    player.walls, player.idles, player.again = [list(walls)], list(idles), [again]
-    player.apart = [wall - idle for wall, idle in zip(walls, idles, strict=True)]
+    player.walls, player.idles, player.again = [list(walls)], [list(idles)], [[again]]
     player.heard = [Heard(1, 0, 1, (), reply) for reply in replies]
     return player
 
