@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.candidate import Candidate, Evaluation, Mode, Verdict
@@ -32,6 +32,7 @@ class Local:
             make sense on one.
         seed: repeatable draws, for tests; marked in every evaluation.
         limits: seconds that stages may take, by their names in `judge.trial.Limits`; the judge's own for the others.
+        baselines: of ``eager`` and ``compile``, those that are measured; both by default. Compiling takes up to half a minute an op.
 
     Example:
         >>> fleet = Local(task)                                        # doctest: +SKIP
@@ -41,10 +42,12 @@ class Local:
     """
 
     def __init__(
-        self, task: Task, *, device: str = "auto", judges: int = 1, seed: int | None = None, limits: Mapping[str, float] | None = None
-    ) -> None:
+        self, task: Task, *, device: str = "auto", judges: int = 1, seed: int | None = None, limits: Mapping[str, float] | None = None,
+        baselines: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         self.task = task
-        self._device, self._seed, self._limits, self._number = device, seed, limits, max(1, judges)
+        self._device, self._number = device, max(1, judges)
+        self._options: dict[str, Any] = {"seed": seed, "limits": limits, "baselines": baselines}
         self._idle: asyncio.Queue[JudgeProcess] | None = None
         self._judges: list[JudgeProcess] = []
         self._running: dict[asyncio.Future[None], JudgeProcess] = {}
@@ -172,7 +175,7 @@ class Local:
             self._idle = asyncio.Queue()
             for number in range(self._number):
                 judge = JudgeProcess(
-                    self.task, device=self._device, seed=self._seed, limits=self._limits, card=cards.of_judge(number, self._device)
+                    self.task, device=self._device, card=cards.of_judge(number, self._device), **self._options
                 )  # fmt: skip
                 await judge.start()
                 self._judges.append(judge)
@@ -181,7 +184,7 @@ class Local:
 
     async def _restart(self, judge: JudgeProcess) -> JudgeProcess:
         await judge.close(at_once=True)
-        fresh = JudgeProcess(self.task, device=self._device, seed=self._seed, limits=self._limits, card=judge.card)
+        fresh = JudgeProcess(self.task, device=self._device, card=judge.card, **self._options)
         if judge in self._judges:
             self._judges.remove(judge)
         await fresh.start()

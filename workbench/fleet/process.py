@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ class JudgeProcess:
     """
 
     def __init__(
-        self, task: Task, *, device: str, seed: int | None, limits: Mapping[str, float] | None = None, card: str | None = None
+        self, task: Task, *, device: str, seed: int | None, limits: Mapping[str, float] | None = None, card: str | None = None,
+        baselines: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         self.card = card
-        self._settings = {"task": encode(task), "device": device, "seed": seed, "limits": dict(limits or {})}
+        self._settings = {"task": encode(task), "device": device, "seed": seed, "limits": dict(limits or {}), "baselines": baselines}
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0

@@ -14,7 +14,7 @@ import contextlib
 import random
 import statistics as plain_statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.candidate import Baseline, Candidate, Verdict
@@ -43,6 +43,8 @@ _AUDITS = 3
 _BESIDE = 1.3
 """How many times as long as alone a baseline may take beside a candidate."""
 
+BASELINES = ("eager", "compile")
+
 _MPS = "a CUDA MPS server runs: work of several processes runs at once, and a fault of one is a fault of all; stop it to judge here"
 
 
@@ -52,13 +54,14 @@ class Clock:
     Args:
         reference: gives the reference with the parameters of the judging that is going on.
         place: ``cuda``, or ``cpu`` to test the harness with PyTorch on the CPU.
+        against: the names of the baselines.
     """
 
     def __init__(
         self, task: Task, pool: Pool, reference: Callable[[], Reference], place: str, limits: Limits, next_seed: Callable[[], int],
-        construction_seed: int,
+        construction_seed: int, against: Sequence[str] = BASELINES,
     ) -> None:  # fmt: skip
-        self.task, self.pool, self.place, self.limits = task, pool, place, limits
+        self.task, self.pool, self.place, self.limits, self.against = task, pool, place, limits, against
         self.target: Target = get_target(task.target)
         self._reference, self._next_seed, self._construction_seed = reference, next_seed, construction_seed
         self._setting = Setting(task, place, limits.timing, next_seed)
@@ -70,9 +73,9 @@ class Clock:
         self._idler: tuple[contextlib.ExitStack, Player] | None = None
 
     def baselines(self) -> tuple[Baseline, ...]:
-        """Eager and torch.compile, measured once per task."""
+        """Those that are wanted, measured once per task."""
         if self._baselines is None:
-            self._baselines = (self._baseline("eager"), self._baseline("compile"))
+            self._baselines = tuple(self._baseline(name) for name in self.against)
         return self._baselines
 
     def measured(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -14,7 +14,7 @@ from workbench.candidate import Verdict
 from workbench.capture.references import MODEL_SEED, Reference, load_reference
 from workbench.judge import compare, gpu, inputsets, sandbox, state
 from workbench.judge.checks import shared_bytes
-from workbench.judge.clock import Clock
+from workbench.judge.clock import BASELINES, Clock
 from workbench.judge.inputsets import InputSet
 from workbench.judge.pool import Nursery, Pool, spares
 from workbench.judge.process import Kind, Worker
@@ -38,9 +38,10 @@ class Context:
 
     def __init__(
         self, task: Task, *, device: str, seed: int | None, tier: sandbox.Tier | None, limits: Limits | None, memory_cap: int | None,
-        nursery: Nursery | None,
+        nursery: Nursery | None, baselines: Sequence[str] | None,
     ) -> None:  # fmt: skip
         self.task = task
+        self._baselines = BASELINES if baselines is None else tuple(baselines)
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
         self.tier = tier or sandbox.detect()
         self.limits = limits or Limits()
@@ -160,5 +161,7 @@ class Context:
     def clock(self) -> Clock:
         """The clock that counts, with the baselines' times."""
         if self._clock is None:
-            self._clock = Clock(self.task, self.pool, self.reference, self.place, self.limits, self.seeds("clock"), self.construction_seed)
+            self._clock = Clock(
+                self.task, self.pool, self.reference, self.place, self.limits, self.seeds("clock"), self.construction_seed, self._baselines,
+            )  # fmt: skip
         return self._clock

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -48,6 +48,7 @@ class Judge:
         limits: seconds that each stage may take.
         memory_cap: bytes that one worker may hold.
         nursery: shared by the judges of one process, so that what they fork from is imported once.
+        baselines: of ``eager`` and ``compile``, those that are measured; both by default.
 
     Example:
         >>> judge = Judge(task)                                    # doctest: +SKIP
@@ -58,10 +59,11 @@ class Judge:
     def __init__(
         self, task: Task, *, device: Device = "auto", seed: int | None = None, tier: sandbox.Tier | None = None,
         limits: Limits | None = None, memory_cap: int | None = None, nursery: Nursery | None = None,
+        baselines: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         self.task = task
         self.context = Context(
-            task, device=device, seed=seed, tier=tier, limits=limits, memory_cap=memory_cap, nursery=nursery,
+            task, device=device, seed=seed, tier=tier, limits=limits, memory_cap=memory_cap, nursery=nursery, baselines=baselines,
         )  # fmt: skip
         self._pool = self.context.pool
         self._prepared: Prepared | None = None

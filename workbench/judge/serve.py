@@ -60,7 +60,7 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
             former.close()
         judge = holder["judge"] = Judge(
             decode(Task, told["task"]), device=told.get("device", "auto"), seed=settings.get("seed"),
-            limits=Limits(**settings.get("limits", {})), nursery=nursery,
+            limits=Limits(**settings.get("limits", {})), baselines=settings.get("baselines"), nursery=nursery,
         )  # fmt: skip
         return judge
 
