@@ -58,7 +58,9 @@ LAUNCH = (
 )  # fmt: skip
 
 _WORDS = (
-    (r"halve its block or tile, or double num_warps \(now (\d+)\)", r"halve its tile, or double its threads a block (now \1 warps)"),
+    (r"halve its block or tile", "halve its tile"),
+    (r"double num_warps \(now (\d+)\)", r"double its threads a block (now \1 warps)"),
+    (r"tile in registers \(tl\.trans\)", "tile in shared memory"),
     (r"tl\.atomic_add", "atomicAdd"),
     (r"Write the product with tl\.dot on (\w+) tiles of at least 64×64×32 with a float32 accumulator",
      r"Write the product with mma.sync (m16n8k16, \1 operands, float accumulators) on tiles of at least 64×64×32 in shared memory"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from workbench.candidate import Evaluation, Resources
 from workbench.explain.resources import registers_for_one_more
 from workbench.target import TARGETS, Target
 from workbench.task import Task
+
+MOST_THREADS = 1024
+"""A program of more is not launched."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,11 @@ def _spills(evaluation: Evaluation, task: Task, target: Target) -> Limit | None:
     worst = max(evaluation.resources, key=lambda item: item.spill_bytes, default=None)
     if worst is None or worst.spill_bytes < 32:
         return None
+    wider = f", or double num_warps (now {worst.warps})" if worst.warps * 2 * target.warp_size <= MOST_THREADS else ""
     return Limit(
         "spills",
         f"{worst.kernel} spills {worst.spill_bytes} bytes of registers a thread to memory.",
-        f"Hold less at once in {worst.kernel}: halve its block or tile, or double num_warps (now {worst.warps}), so that a thread "
-        "needs fewer "
-        "registers.",
+        f"Hold less at once in {worst.kernel}: halve its block or tile{wider}, so that a thread needs fewer registers.",
         (f"{worst.registers} registers a thread, {worst.spill_bytes} bytes spilled",),
     )
 
@@ -170,16 +173,69 @@ def _l2(evaluation: Evaluation, task: Task, target: Target) -> Limit:
     modelled = evaluation.modelled
     assert modelled is not None
     times = modelled.l2_bytes / max(modelled.dram_bytes, 1.0)
-    if times > 2:
-        directive = "Use each loaded value more often: larger tiles, or more rows a program, so that fewer programs ask for the same data."
+    figures = (f"{modelled.l2_bytes / 1e6:.1f} MB requested, {modelled.dram_bytes / 1e6:.1f} MB distinct",)
+    summary = f"Its programs ask the L2 for {times:.1f} times the bytes that come from memory."
+    if shared := _read_by_every_program(evaluation, task):
+        names = " and ".join(shared)
+        return Limit(
+            "l2",
+            f"{summary} Every program reads {names} again.",
+            f"Let a program do several rows (two, four or eight, in a loop or as a second axis) and load {names} once for all of them.",
+            figures,
+        )
+    if task.work.matmul_flops:
+        directive = "Use each loaded value more often: larger tiles, or programs grouped so that neighbours share tiles in L2."
+    elif _crosses_layouts(task):
+        directive = (
+            "Make neighbouring threads read neighbouring addresses: load each tensor in tiles along its own contiguous axis, and turn a "
+            "tile in registers (tl.trans) where the output lies the other way."
+        )
+    elif _reduces(task):
+        directive = (
+            "Read each row once: keep it in registers for the second pass where it fits, or merge the passes (online maximum and sum, "
+            "Welford)."
+        )
     else:
         directive = "Make neighbouring threads read neighbouring addresses: let the last axis of every block be the contiguous one."
-    return Limit(
-        "l2",
-        f"Its programs ask the L2 for {times:.1f} times the bytes that come from memory.",
-        directive,
-        (f"{modelled.l2_bytes / 1e6:.1f} MB requested, {modelled.dram_bytes / 1e6:.1f} MB distinct",),
+    return Limit("l2", summary, directive, figures)
+
+
+_SHARED = 16
+"""An input so many times smaller than the largest is shared by programs, not spread over them."""
+_EXPLAINS = 0.4
+"""The share of the excess that reading the shared inputs in each program has to explain."""
+
+
+def _read_by_every_program(evaluation: Evaluation, task: Task) -> tuple[str, ...]:
+    """Small inputs (a norm's weight, a bias) that all programs read as a whole, where that explains what is asked of the L2."""
+    main, modelled = _main(evaluation), evaluation.modelled
+    tensors = [spec for spec in task.inputs if spec.is_tensor]
+    if main is None or modelled is None or not tensors or task.work.matmul_flops:
+        return ()
+    largest = max(spec.nbytes for spec in tensors)
+    small = [spec for spec in tensors if 512 <= spec.nbytes * _SHARED <= largest]
+    again = sum(spec.nbytes for spec in small) * (math.prod(main.grid) - 1)
+    excess = modelled.l2_bytes - modelled.dram_bytes
+    return tuple(spec.name for spec in small) if small and _EXPLAINS * excess <= again <= 2.5 * excess else ()
+
+
+_TURNS = frozenset({"t", "transpose", "permute", "movedim", "swapaxes"})
+_REDUCTIONS = frozenset({
+    "sum", "mean", "amax", "amin", "max", "min", "var", "var_mean", "softmax", "_softmax", "_log_softmax", "logsumexp", "native_layer_norm",
+    "argmax", "argmin", "norm", "linalg_vector_norm", "nll_loss_forward",
+})  # fmt: skip
+
+
+def _crosses_layouts(task: Task) -> bool:
+    """Whether a tensor is read along another axis than it lies: by the op, or because it is given so."""
+    turned = any(
+        spec.is_tensor and spec.strides and len(spec.strides) > 1 and spec.strides[-1] != 1 and spec.shape[-1] > 1 for spec in task.inputs
     )
+    return turned or not _TURNS.isdisjoint(task.graph.ops())
+
+
+def _reduces(task: Task) -> bool:
+    return not _REDUCTIONS.isdisjoint(task.graph.ops())
 
 
 def _occupancy(evaluation: Evaluation, task: Task, target: Target) -> Limit | None:
@@ -231,10 +287,16 @@ def _memory(evaluation: Evaluation, task: Task, target: Target) -> Limit:
     return Limit(
         "memory",
         f"{main.kernel} is limited by memory and does not reach the bandwidth of a copy.",
-        f"Have more bytes in flight: process two or four rows (or twice the block) in a program and load all before computing; try "
-        f"{max(main.warps // 2, 1)} and {main.warps * 2} warps.",
+        "Have more bytes in flight: process two or four rows (or twice the block) in a program and load all before computing; "
+        f"{_other_warps(main.warps, MOST_THREADS // target.warp_size)} (now {main.warps}).",
         figures,
     )
+
+
+def _other_warps(now: int, most: int) -> str:
+    """Both neighbours, or the two below where no more can be launched."""
+    others = (max(now // 2, 1), now * 2) if now * 2 <= most else (max(now // 4, 1), max(now // 2, 1))
+    return f"try {' and '.join(str(count) for count in dict.fromkeys(others) if count != now)} warps"
 
 
 def _time(evaluation: Evaluation) -> float:

@@ -54,7 +54,7 @@ def directive_of(idea: Idea, role: Role, plateau: Plateau, diagnosed: bool = Tru
     if idea.kind == "repair":
         found = parent.diagnosis.directive if diagnosed and parent.diagnosis else parent.evaluation.reason
         return f"keep the plan ({parent.plan or 'as the code has it'}) and make the smallest change that mends it: {found}"
-    # On a plateau the diagnosis has had its say often enough: now the role speaks.
-    if plateau.stage or parent.diagnosis is None or not diagnosed:
+    # On a plateau the diagnosis has had its say often enough, and near the floor it names nothing to do: now the role speaks.
+    if plateau.stage or parent.diagnosis is None or not diagnosed or parent.diagnosis.kind == "floor":
         return role.aim
     return parent.diagnosis.directive

@@ -17,6 +17,12 @@ SOFTMAX = Task(
     graph=Graph((Node("s", "aten._softmax.default", ({"ref": "x"}, -1, False), {}, (4096, 8192), "bfloat16"),), ("s",)),
 )  # fmt: skip
 MATMUL = dataclasses.replace(SOFTMAX, work=Work(100_000_000, 2 * 4096**3, 2 * 4096**3, "bfloat16"), graph=Graph())
+NORM = dataclasses.replace(SOFTMAX, inputs=(SPEC, InputSpec("weight", (8192,), "bfloat16", (1,), Values("normal"), "parameter")))
+TURNED = dataclasses.replace(
+    SOFTMAX, graph=Graph((Node("t", "aten.t.default", ({"ref": "x"},), {}, (8192, 4096), "bfloat16"),), ("t",))
+)  # fmt: skip
+PLAIN = dataclasses.replace(SOFTMAX, graph=Graph())
+PRODUCT = dataclasses.replace(SOFTMAX, work=Work(134_217_728, 1000, 1000, "bfloat16"), graph=Graph())
 FLOOR = 31.2
 
 
@@ -139,8 +145,15 @@ def test_lower_precision():
         ({"resources": (resources(waves=1.2),)}, "memory", "whole waves"),
         ({}, "memory", "more bytes in flight"),
         ({"modelled": modelled(limiter="compute", compute_us=50.0)}, "compute", "exp2"),
-        ({"modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=900e6)}, "l2", "larger tiles"),
-        ({"modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=150e6)}, "l2", "neighbouring addresses"),
+        ({"task": PRODUCT, "us": 900.0, "modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=900e6)}, "l2", "larger tiles"),
+        ({"modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=201e6)}, "l2", "Read each row once"),
+        ({"task": TURNED, "modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=440e6)}, "l2", "turn a tile in registers"),
+        ({"task": PLAIN, "modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=440e6)}, "l2", "neighbouring addresses"),
+        ({"task": NORM, "modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=201e6)}, "l2", "load weight once for all of them"),
+        ({"task": NORM, "modelled": modelled(limiter="l2", l2_us=50.0, l2_bytes=900e6)}, "l2", "Read each row once"),
+        ({"resources": (resources(warps=32),)}, "memory", "try 8 and 16 warps (now 32)"),
+        ({"resources": (resources(warps=1),)}, "memory", "try 2 warps (now 1)"),
+        ({"resources": (resources(warps=32, spill_bytes=256),)}, "spills", "halve its block or tile, so"),
         ({"task": MATMUL, "floor": 186.0, "us": 900.0}, "compute", "tl.dot on bfloat16"),
         (
             {
