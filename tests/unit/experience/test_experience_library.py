@@ -9,7 +9,7 @@ from workbench.brief import Parent
 from workbench.candidate import Candidate, Diagnosis, Environment, Evaluation, Timing, Verdict
 from workbench.errors import MisuseError
 from workbench.knowledge.experience import Card, Library, Trigger, effect_of
-from workbench.knowledge.experience.index import relevance
+from workbench.knowledge.experience.index import TextIndex
 
 OLD = "import triton\n\n\n@triton.jit\ndef k(x):\n    a = 1\n    b = 2\n    return a\n\n\ndef f(x):\n    return k[(1,)](x)\n"
 NEW = OLD.replace("    b = 2\n", "    b = 3\n")
@@ -194,7 +194,16 @@ def test_forgetting_drops_what_is_least_trusted_and_keeps_the_shipped():
 
 def test_relevance_stems_and_takes_any_text():
     texts = {"a": "row reductions in registers", "b": "matrix product", "c": ""}
-    assert relevance(texts, "reduce a row") == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert TextIndex().relevance(texts, "reduce a row") == {"a": 1.0, "b": 0.0, "c": 0.0}
     for query in ("", "the of", '") OR * NEAR(', "AND OR NOT", "body:matrix", "日本 é", "'; DROP TABLE cards; --"):
-        assert set(relevance(texts, query)) == set(texts)
-    assert relevance(texts, "AND matrix OR")["b"] == 1.0 and relevance({}, "row") == {}
+        assert set(TextIndex().relevance(texts, query)) == set(texts)
+    assert TextIndex().relevance(texts, "AND matrix OR")["b"] == 1.0 and TextIndex().relevance({}, "row") == {}
+
+
+def test_the_index_follows_texts_that_come_change_and_go():
+    index = TextIndex()
+    texts = {"a": "row reductions", "b": "matrix product", "c": "row by row, a reduction"}
+    assert index.relevance(texts, "reduce rows") == TextIndex().relevance(texts, "reduce rows")
+    changed = {"b": "a reduction of rows", "c": texts["c"], "d": "rows of tiles"}
+    for query in ("reduce rows", "tile", "matrix"):
+        assert index.relevance(changed, query) == TextIndex().relevance(changed, query)

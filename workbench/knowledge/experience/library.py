@@ -12,7 +12,7 @@ from workbench.errors import MisuseError
 from workbench.knowledge.experience.card import Card, Shelf, Trigger
 from workbench.knowledge.experience.effect import effect_of
 from workbench.knowledge.experience.features import features
-from workbench.knowledge.experience.index import relevance
+from workbench.knowledge.experience.index import TextIndex
 from workbench.knowledge.experience.seeds import seed_cards
 from workbench.records import digest, dumps, loads
 from workbench.task import Task
@@ -36,6 +36,7 @@ class Library:
 
     def __init__(self, cards: Iterable[Card] = ()) -> None:
         self._cards = {card.id: card for card in cards}
+        self._index = TextIndex()
 
     @classmethod
     def shipped(cls) -> Library:
@@ -69,7 +70,7 @@ class Library:
         words = told if kind in _FAILURES else (*op.kinds, *op.ops, *op.axes, *op.shapes, *op.dtypes, *told, name, aim)
         query = f"{kind} {' '.join(words)}"
         # Words are weighed over all cards, not only over the fitting ones, among which what they share would count for nothing.
-        text = relevance({card.id: f"{card.when} {card.advice} {card.trigger.words()}" for card in self.cards}, query)
+        text = self._index.relevance({card.id: f"{card.when} {card.advice} {card.trigger.words()}" for card in self.cards}, query)
 
         def score(card_id: str) -> float:
             card = self._cards[card_id]
