@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import secrets
-import signal
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +22,8 @@ sys.path[:0] = [str(HERE)]
 
 from harness import CHROMIUM, FLAGS  # noqa: E402
 from installed import Environment, build_wheel, install  # noqa: E402
+
+from workbench.bench.jupyter import CURRENT, jupyterlab  # noqa: E402
 
 SCRIPTED = ROOT / "tests" / "unit" / "evolution"  # a judge that is a formula, for kernels of the tests
 
@@ -132,7 +129,6 @@ class Lab:
         return Notebook(page, self.shots)
 
 
-CURRENT = "window.jupyterapp.shell.currentWidget"
 CELLS = f"({CURRENT}).content.model.sharedModel.cells"
 
 
@@ -205,40 +201,10 @@ def serving(
     options: tuple[str, ...] = (),
 ) -> Iterator[Lab]:
     """A front end on a port of its own: `app` is ``jupyterlab`` or ``notebook``; it and its kernels find `pythonpath` first."""
-    root, settings = folder / "notebooks", folder / "settings"
-    root.mkdir()
-    quiet = settings / "@jupyterlab" / "apputils-extension"
-    quiet.mkdir(parents=True)
-    (quiet / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-    token = secrets.token_hex(16)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "WORKBENCH"))}
-    for name in ("CONFIG", "DATA", "RUNTIME"):
-        environment[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
-    environment |= {"IPYTHONDIR": str(folder / "ipython"), "XDG_DATA_HOME": str(folder / "share"), "JUPYTER_TOKEN": token}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, pythonpath))
-    log = (folder / "lab.log").open("w")
-    name = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}[app]
-    server = subprocess.Popen(
-        [
-            python, "-m", app, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
-            f"--ServerApp.root_dir={root}", f"--{name}.user_settings_dir={settings}", f"--{name}.workspaces_dir={folder / 'workspaces'}",
-            f"--{name}.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
-            *options,
-        ],
-        env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-    try:
-        shots = HERE / "shots"  # pictures for people, kept out of git
-        shots.mkdir(exist_ok=True)
-        yield Lab(_address(server, folder / "runtime", folder / "lab.log"), token, root, shots, app)
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        try:
-            server.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait(15)
-        log.close()
+    shots = HERE / "shots"  # pictures for people, kept out of git
+    shots.mkdir(exist_ok=True)
+    with jupyterlab(folder, python=python, app=app, pythonpath=pythonpath, options=options) as running:
+        yield Lab(running.url, running.token, running.root, shots, app)
 
 
 @pytest.fixture(scope="session")
@@ -262,18 +228,3 @@ def full_notebook(installed, tmp_path_factory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("full-notebook")
     with serving(folder, python=installed.python, app="notebook", pythonpath=(HERE, SCRIPTED)) as running:
         yield running
-
-
-def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """Where the server listens: it writes so itself, once it knows its port."""
-    for _ in range(600):
-        assert server.poll() is None, f"JupyterLab ended: {log.read_text()[-2000:]}"
-        for file in runtime.glob("jpserver-*.json"):
-            try:
-                url = str(json.loads(file.read_text())["url"])
-                urllib.request.urlopen(f"{url}api", timeout=5).read()
-            except (OSError, ValueError, KeyError):
-                continue
-            return url
-        time.sleep(0.1)
-    raise AssertionError(f"JupyterLab did not start in a minute: {log.read_text()[-2000:]}")

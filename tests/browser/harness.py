@@ -12,14 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from workbench.bench.jupyter import FLAGS as FLAGS
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 URL = "http://127.0.0.1:1/"
 BOARD = ROOT / "workbench" / "board" / "static" / "board.js"
 CHROMIUM = "/usr/bin/chromium"
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
-)  # fmt: skip
 THEMES = {
     "light": "theme-light-extension",
     "dark": "theme-dark-extension",

@@ -1,4 +1,7 @@
-"""A JupyterLab on a loopback port with folders and a token of its own, and a Chromium that can reach nothing else."""
+"""A front end on a loopback port with folders and a token of its own, and a Chromium that can reach nothing else.
+
+Benchmarks and browser tests stand on it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from urllib.parse import urlsplit
 import workbench
 from workbench.errors import MisuseError
 
+PACKAGE = Path(workbench.__file__).parents[1]
 CURRENT = "window.jupyterapp.shell.currentWidget"
 FLAGS = (
     "--no-sandbox",
@@ -105,12 +109,22 @@ def quiet_page(browser: Any) -> Any:
 
 
 @contextlib.contextmanager
-def jupyterlab(folder: Path) -> Iterator[Lab]:
-    """Starts JupyterLab with everything that it writes in `folder`, and ends it.
+def jupyterlab(
+    folder: Path, *, python: str = sys.executable, app: str = "jupyterlab", pythonpath: Sequence[Path] = (PACKAGE,),
+    options: Sequence[str] = (),
+) -> Iterator[Lab]:  # fmt: skip
+    """Starts a front end with everything that it writes in `folder`, and ends it.
+
+    Args:
+        python: whose JupyterLab it is.
+        app: ``jupyterlab``, or ``notebook`` for Notebook 7.
+        pythonpath: what it and its kernels find first.
+        options: more of its command line.
 
     Raises:
         MisuseError: it is not installed, or does not start.
     """
+    application = {"jupyterlab": "LabApp", "notebook": "JupyterNotebookApp"}[app]
     root, settings = folder / "notebooks", folder / "settings"
     root.mkdir(exist_ok=True)
     quiet = settings / "@jupyterlab" / "apputils-extension"
@@ -121,15 +135,15 @@ def jupyterlab(folder: Path) -> Iterator[Lab]:
     for name in ("CONFIG", "DATA", "RUNTIME"):
         environment[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
     environment |= {"IPYTHONDIR": str(folder / "ipython"), "XDG_DATA_HOME": str(folder / "share"), "JUPYTER_TOKEN": token}
-    environment["PYTHONPATH"] = str(Path(workbench.__file__).parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, pythonpath))
     log = folder / "lab.log"
     with log.open("w") as out:
         server = subprocess.Popen(
             [
-                sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
-                f"--ServerApp.root_dir={root}", f"--LabApp.user_settings_dir={settings}",
-                f"--LabApp.workspaces_dir={folder / 'workspaces'}", "--LabApp.expose_app_in_browser=True",
-                "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=",
+                python, "-m", app, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
+                f"--ServerApp.root_dir={root}", f"--{application}.user_settings_dir={settings}",
+                f"--{application}.workspaces_dir={folder / 'workspaces'}", f"--{application}.expose_app_in_browser=True",
+                "--LabApp.extension_manager=readonly", "--LabApp.check_for_updates_class=", *options,
             ],
             env=environment, cwd=root, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
@@ -146,7 +160,7 @@ def jupyterlab(folder: Path) -> Iterator[Lab]:
 
 def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
     """Where the server listens: it writes so itself, once it knows its port."""
-    for _ in range(1200):
+    for _ in range(600):
         if server.poll() is not None:
             said = log.read_text().strip().splitlines() or ["it said nothing"]
             raise MisuseError(f"JupyterLab did not start ({said[-1][:200]}): pip install 'kernel-workbench[test]'")
@@ -158,4 +172,4 @@ def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
                 continue
             return url
         time.sleep(0.1)
-    raise MisuseError(f"JupyterLab did not start in two minutes: see {log}")
+    raise MisuseError(f"JupyterLab did not start in a minute: see {log}")

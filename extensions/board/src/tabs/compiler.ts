@@ -10,7 +10,7 @@ import type { Inspections } from "../inspections";
 import { LineMap } from "../linemap";
 import { STAGES } from "../stages";
 import type { Store } from "../store";
-import { evaluationOf, facts, pickEvaluation } from "./parts";
+import { facts, ofEvaluation, pickEvaluation } from "./parts";
 
 /** What the person looks at, kept while walking from variant to variant. */
 interface View {
@@ -26,18 +26,8 @@ export class CompilerTab {
   constructor(private readonly inspections: Inspections) {}
 
   readonly draw: Tab = (panel, detail, store, signal) => {
-    const start = evaluationOf(detail);
-    if (!start) {
-      panel.append(missing(`${detail.row.id} has not been judged yet. The compiler's stages can be looked at as soon as it has been.`));
-      return;
-    }
     this.view.kernel = 0;
-    let life = new AbortController();
-    signal.addEventListener("abort", () => life.abort());
-    const again = (evaluation: string): void => {
-      life.abort();
-      life = new AbortController();
-      const now = life.signal;
+    ofEvaluation(panel, detail, signal, "The compiler's stages", (evaluation, now, again) => {
       const place = h("div", { class: "kw-inspected kw-fill-flex" });
       const pick = pickEvaluation(detail, evaluation, again);
       put(panel, pick && h("div", { class: "kw-bar-line" }, pick), place);
@@ -52,8 +42,7 @@ export class CompilerTab {
         };
         redraw();
       });
-    };
-    again(start.id);
+    });
   };
 
   private report(place: HTMLElement, report: CompilerReport, detail: Detail, store: Store, signal: AbortSignal, redraw: () => void, reload: () => void): void {

@@ -7,7 +7,7 @@ import * as format from "../format";
 import { Heat } from "../heat";
 import type { Tab } from "../inspector";
 import type { Inspections } from "../inspections";
-import { evaluationOf, grid, heading, pickEvaluation } from "./parts";
+import { grid, heading, ofEvaluation, pickEvaluation } from "./parts";
 
 /** Programs a second while it plays. */
 const PACE = 3;
@@ -21,18 +21,8 @@ export class MemoryTab {
   constructor(private readonly inspections: Inspections) {}
 
   readonly draw: Tab = (panel, detail, _store, signal) => {
-    const start = evaluationOf(detail);
-    if (!start) {
-      panel.append(missing(`${detail.row.id} has not been judged yet. Its accesses can be looked at as soon as it has been.`));
-      return;
-    }
     this.kernel = 0;
-    let life = new AbortController();
-    signal.addEventListener("abort", () => life.abort());
-    const again = (evaluation: string): void => {
-      life.abort();
-      life = new AbortController();
-      const now = life.signal;
+    ofEvaluation(panel, detail, signal, "Its accesses", (evaluation, now, again) => {
       const shapes = h("select", { class: "kw-select", "aria-label": "Which shapes" }, ...Object.entries(SHAPES).map(([value, label]) => h("option", { value }, label)));
       shapes.value = this.shapes;
       shapes.addEventListener("change", () => {
@@ -42,8 +32,7 @@ export class MemoryTab {
       const place = h("div", { class: "kw-inspected" });
       put(panel, h("div", { class: "kw-bar-line" }, shapes, pickEvaluation(detail, evaluation, again)), place);
       this.inspections.show(place, evaluation, "memory", { shapes: this.shapes }, now, (report) => this.report(place, report, now));
-    };
-    again(start.id);
+    });
   };
 
   private report(place: HTMLElement, report: MemoryReport, signal: AbortSignal): void {

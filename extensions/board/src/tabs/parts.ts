@@ -1,8 +1,8 @@
 /** Pieces that several tabs are made of. */
 
-import type { Detail, Evaluation } from "../../../protocol";
+import type { Detail, Evaluation, Row } from "../../../protocol";
 import type { Child } from "../dom";
-import { h } from "../dom";
+import { h, missing } from "../dom";
 import * as format from "../format";
 
 /** The evaluation that stands for the variant; while none does, the last one. */
@@ -44,4 +44,27 @@ export function pickEvaluation(detail: Detail, chosen: string, pick: (id: string
   select.value = chosen;
   select.addEventListener("change", () => pick(select.value));
   return select;
+}
+
+/**
+ * Draws what belongs to one evaluation: of the one that stands for the variant at first, and anew when `again` is called for it or another.
+ * What was drawn before is aborted. `what` says what can be looked at, for a variant that has not been judged.
+ */
+export function ofEvaluation(
+  panel: HTMLElement, detail: Detail & { row: Row }, signal: AbortSignal, what: string,
+  draw: (evaluation: string, now: AbortSignal, again: (evaluation: string) => void) => void,
+): void {
+  const start = evaluationOf(detail);
+  if (!start) {
+    panel.append(missing(`${detail.row.id} has not been judged yet. ${what} can be looked at as soon as it has been.`));
+    return;
+  }
+  let life = new AbortController();
+  signal.addEventListener("abort", () => life.abort());
+  const again = (evaluation: string): void => {
+    life.abort();
+    life = new AbortController();
+    draw(evaluation, life.signal, again);
+  };
+  again(start.id);
 }

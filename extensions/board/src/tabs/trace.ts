@@ -7,7 +7,7 @@ import { WORDS } from "../glossary";
 import type { Tab } from "../inspector";
 import type { Inspections } from "../inspections";
 import { TimelineView, Window } from "../timeline";
-import { evaluationOf, facts, grid, heading, pickEvaluation } from "./parts";
+import { facts, grid, heading, ofEvaluation, pickEvaluation } from "./parts";
 
 const KINDS: Record<TimeKind, { word: string; about: string }> = {
   measured: { word: "measured", about: WORDS.measured },
@@ -19,23 +19,12 @@ export class TraceTab {
   constructor(private readonly inspections: Inspections) {}
 
   readonly draw: Tab = (panel, detail, _store, signal) => {
-    const start = evaluationOf(detail);
-    if (!start) {
-      panel.append(missing(`${detail.row.id} has not been judged yet. Its timeline can be looked at as soon as it has been.`));
-      return;
-    }
-    let life = new AbortController();
-    signal.addEventListener("abort", () => life.abort());
-    const again = (evaluation: string): void => {
-      life.abort();
-      life = new AbortController();
-      const now = life.signal;
+    ofEvaluation(panel, detail, signal, "Its timeline", (evaluation, now, again) => {
       const place = h("div", { class: "kw-inspected" });
       const pick = pickEvaluation(detail, evaluation, again);
       put(panel, pick && h("div", { class: "kw-bar-line" }, pick), place);
       this.inspections.show(place, evaluation, "trace", {}, now, (report, request) => this.report(place, report, request, detail.candidate.id, now));
-    };
-    again(start.id);
+    });
   };
 
   private report(place: HTMLElement, report: TraceReport, request: string, name: string, signal: AbortSignal): void {
