@@ -43,6 +43,7 @@ class CudaKernel:
     Attributes:
         parameters: (declaration without the name, name, what the launcher passes).
         macros: (name, what the launcher puts there, a value with which the source compiles by itself).
+        attributes: what the function's declaration has beside its bounds.
         grid, block: texts of the launch's sizes on the first axis, and of the block's two axes.
     """
 
@@ -54,11 +55,13 @@ class CudaKernel:
     parameters: list[tuple[str, str, str]] = field(default_factory=list)
     macros: list[tuple[str, str, int]] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
+    attributes: str = ""
 
     def definition(self) -> str:
         # A declaration is never broken in itself.
         names = [f"{kind} {name}".replace(" ", "\0") for kind, name, _ in self.parameters]
-        head = f'extern "C" __global__ void __launch_bounds__({self.bounds}) {self.name}('
+        attributes = f"{self.attributes} " if self.attributes else ""
+        head = f'extern "C" __global__ void __launch_bounds__({self.bounds}) {attributes}{self.name}('
         lines = [f"// {line}" for line in textwrap.wrap(self.doc, WIDTH - 3)]
         lines += [line.replace("\0", " ") for line in call_lines(head, names, ") {")]
         if lines[-1] == ") {":  # Python allows a trailing comma, C++ does not

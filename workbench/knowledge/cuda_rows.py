@@ -215,7 +215,7 @@ class CudaRowWriter:
         kept_lines = [f"float {array}[ITEMS][VECTOR];" for id, array in self.kept.items() if self.level[id] == level]
         body = self._scan_body(inner, outputs) if self.scans else self._element_body(inner, level, reduces, totals, outputs)
         after = [
-            f"{totals[value.id]} = across<{_OPS[value.op]}>({totals[value.id]}, {self._neutral(value)});"
+            f"{totals[value.id]} = {self._across(value, totals[value.id])};"
             for value in reduces
         ]  # fmt: skip
         for value in reduces:
@@ -233,7 +233,9 @@ class CudaRowWriter:
         declared = [f"Pack<{c_type(o.dtype)}, VECTOR> {self.outputs[o]}s;" for o in outputs]
         puts = [f"put({self.outputs[o]}_ptr + {self._offset(o.atoms)}, {self.outputs[o]}s);" for o in outputs]
         elements = ["#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *(f"  {line}" for line in [*inner.lines, *lines]), "}"]
-        return ["if (EVEN || col < N) {", *_indent([*self._refetch(), *declared, *elements, *puts]), "}"]
+        text = "\n".join(elements)
+        loaded = [value for value in self.loads if re.search(rf"\b{self.packs[value.id]}\b", text)]
+        return ["if (EVEN || col < N) {", *indented([*self._refetch(loaded), *declared, *elements, *puts]), "}"]
 
     def _scan_body(self, inner: CudaScope, outputs: Sequence[Output]) -> list[str]:
         """Every thread takes part in every round, those beyond the row's end with nothing."""
@@ -247,16 +249,16 @@ class CudaRowWriter:
         lines = [f"const {kind} result = {op}::of(carry, {op}::of(own, scanned[e]));", *inner.lines]
         lines += [f"{self.outputs[o]}s.at[e] = {self._down(o, inner)};" for o in outputs]
         puts = [f"put({self.outputs[o]}_ptr + {self._offset(o.atoms)}, {self.outputs[o]}s);" for o in outputs]
-        fetches = [line.replace("const ", "", 1) for line in self._refetch()]
+        fetches = [line.replace("const ", "", 1) for line in self._refetch(self.loads)]
         packs = [] if self.held else [line.split(" = ")[0] + ";" for line in fetches]
         loaded = [] if self.held else [line.split("> ", 1)[1] for line in fetches]
         return [
             *packs, f"{kind} scanned[VECTOR], sum = {neutral}, whole;", "if (EVEN || col < N) {",
-            *_indent([*loaded, "#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *_indent(running), "}"]), "}",
+            *indented([*loaded, "#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *indented(running), "}"]), "}",
             f"const {kind} own = before<{op}>(sum, static_cast<{kind}>({neutral}), &whole);",
             "if (EVEN || col < N) {",
-            *_indent([*(f"Pack<{c_type(o.dtype)}, VECTOR> {self.outputs[o]}s;" for o in outputs)]),
-            *_indent(["#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *_indent(lines), "}", *puts]), "}",
+            *indented([*(f"Pack<{c_type(o.dtype)}, VECTOR> {self.outputs[o]}s;" for o in outputs)]),
+            *indented(["#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *indented(lines), "}", *puts]), "}",
             f"carry = {op}::of(carry, whole);",
         ]  # fmt: skip
 
@@ -271,12 +273,12 @@ class CudaRowWriter:
             head = ["for (int base = 0; base < N; base += LANES * VECTOR) {", "  const int col = base + lane * VECTOR;"]
         else:
             head = ["#pragma unroll 4", "for (int col = lane * VECTOR; col < N; col += LANES * VECTOR) {"]
-        return [*carry, *head, *_indent(body), "}"]
+        return [*carry, *head, *indented(body), "}"]
 
-    def _refetch(self) -> list[str]:
+    def _refetch(self, loads: Sequence[Value]) -> list[str]:
         if self.held:
             return []
-        return [f"const Pack<{self._type(v)}, VECTOR> {self.packs[v.id]} = {self._fetch(v)};" for v in self.loads]
+        return [f"const Pack<{self._type(v)}, VECTOR> {self.packs[v.id]} = {self._fetch(v)};" for v in loads]
 
     def _fetch(self, value: Value) -> str:
         return f"fetch<{self._type(value)}, VECTOR>({value.input}_ptr + {self._offset(value.atoms)})"
@@ -297,7 +299,7 @@ class CudaRowWriter:
         self.scope.lines = []
         self.scope.compute([o.value.id for o in outputs if isinstance(o.value, Ref)])
         stores = [f"{self.outputs[o]}_ptr[{self._offset(o.atoms)}] = {self._down(o, self.scope)};" for o in outputs]
-        return [*self.scope.lines, "if (lane == 0) {", *_indent(stores), "}"]
+        return [*self.scope.lines, "if (lane == 0) {", *indented(stores), "}"]
 
     # -- texts of values -----------------------------------------------------------------------------------------------------------
 
@@ -333,6 +335,15 @@ class CudaRowWriter:
         layout = Layout(tuple(axis if other is self.columns else other for other in self.layout.axes))
         text = f"up({value.input}_ptr[{layout.offset(value.atoms)}])"
         return CExpr(f"{self.scope.operand(value.args[1]).operand} ? {text} : {c_constant(0, value.dtype).text}", False)
+
+    def _across(self, value: Value, total: str) -> str:
+        """The row's result from every thread's share of it."""
+        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)})"
+
+    @staticmethod
+    def op_name(value: Value) -> str:
+        """The source's name of what a reduction combines by."""
+        return _OPS[value.op]
 
     def _as(self, reduce: Value, inner: CudaScope) -> str:
         text = inner.operand(reduce.args[0], reduce.dtype).text
@@ -405,7 +416,8 @@ class CudaRowWriter:
         return 16 // min([*sizes, *(ITEM_BYTES[output.dtype] for output in self.plan.full_outputs)])
 
 
-def _indent(lines: Sequence[str]) -> list[str]:
+def indented(lines: Sequence[str]) -> list[str]:
+    """One step to the right; directives stay where they are."""
     return [f"  {line}" if not line.startswith("#") else line for line in lines]
 
 

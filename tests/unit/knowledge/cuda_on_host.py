@@ -1,7 +1,8 @@
 """Runs CUDA C++ on the CPU, thread for thread, so that what a kernel computes can be compared where there is no GPU.
 
 The text is compiled by g++ as it is, with CUDA's own headers for the half types. Each CUDA thread is a thread; barriers and shuffles are
-real meetings. It is slow, so shapes are small. Races between threads that meet no barrier, alignment and the device's own rounding
+real meetings. The blocks of a cluster, or of a card that works together, run at once; the copy engine is a copy that counts its
+bytes. It is slow, so shapes are small. Races between threads that meet no barrier, alignment and the device's own rounding
 of fast functions are not covered.
 """
 
@@ -18,28 +19,42 @@ import torch
 from workbench.build.nvrtc import include_directories
 
 SHIM = r"""
+#include <atomic>
 #include <barrier>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 struct Place { int x, y, z; };
-static thread_local Place threadIdx;
-static Place blockIdx, gridDim, blockDim;
-static std::barrier<>* everyone;
-static std::vector<std::barrier<>*> warps;
-static unsigned char room[64][32][16];
+struct Block {  // one block's meeting places, and its dynamic shared memory
+  std::barrier<> everyone;
+  std::vector<std::unique_ptr<std::barrier<>>> warps;
+  unsigned char exchanged[32][32][16];
+  std::vector<unsigned char> shared;
+  Block(int threads, int bytes) : everyone(threads), shared(bytes + 128) {
+    for (int left = threads; left > 0; left -= 32) warps.emplace_back(new std::barrier<>(left < 32 ? left : 32));
+  }
+  unsigned char* memory() { return shared.data() + (128 - reinterpret_cast<size_t>(shared.data()) % 128) % 128; }
+};
+static thread_local Place threadIdx, blockIdx;
+static Place gridDim, blockDim;
+static thread_local Block* own;
+static std::vector<std::unique_ptr<Block>> team;
+static std::unique_ptr<std::barrier<>> together;
 static inline int linear() { return threadIdx.y * blockDim.x + threadIdx.x; }
-static inline void __syncthreads() { everyone->arrive_and_wait(); }
+static inline void __syncthreads() { own->everyone.arrive_and_wait(); }
+static inline void __syncwarp() { own->warps[linear() / 32]->arrive_and_wait(); }
 template <typename T> T exchange(T value, int from, bool keep) {
   const int warp = linear() / 32, lane = linear() % 32;
-  std::memcpy(room[warp][lane], &value, sizeof(T));
-  warps[warp]->arrive_and_wait();
+  std::memcpy(own->exchanged[warp][lane], &value, sizeof(T));
+  __syncwarp();
   T found = value;
-  if (!keep) std::memcpy(&found, room[warp][from], sizeof(T));
-  warps[warp]->arrive_and_wait();
+  if (!keep) std::memcpy(&found, own->exchanged[warp][from], sizeof(T));
+  __syncwarp();
   return found;
 }
 template <typename T> T __shfl_xor_sync(unsigned, T value, int step) { return exchange(value, (linear() % 32) ^ step, false); }
@@ -61,28 +76,70 @@ template <typename T> void __stcs(T* at, T value) { *at = value; }
 #define __global__
 #undef __launch_bounds__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 """
 
+ENGINE = r"""
+typedef unsigned long long word;
+#define room (own->memory())
+// A barrier as one word: how often it opened, what it waits for: announced bytes above the one arrival.
+struct Bar { std::atomic<int> opened, missing; };
+static Bar& bar_of(word* at) { return *reinterpret_cast<Bar*>(at); }
+static void make_barrier(word* at) { new (at) Bar{0, 1}; }
+static void show_barriers() {}
+static void less(word* at, int amount) {
+  Bar& bar = bar_of(at);
+  if (bar.missing.fetch_sub(amount) == amount) { bar.missing = 1; ++bar.opened; }
+}
+static void announce(word* at, unsigned bytes) {
+  bar_of(at).missing += static_cast<int>(bytes);
+  less(at, 1);
+}
+static void bring(void* to, const void* from, unsigned bytes, word* at) {
+  if (bytes % 16 || reinterpret_cast<size_t>(to) % 16 || reinterpret_cast<size_t>(from) % 16) std::abort();
+  unsigned char* const first = room;
+  if (to < first || static_cast<unsigned char*>(to) + bytes > first + own->shared.size() - 128) std::abort();
+  std::memcpy(to, from, bytes);
+  less(at, static_cast<int>(bytes));
+}
+static void await(word* at, unsigned parity) {
+  while (static_cast<unsigned>(bar_of(at).opened.load() % 2) == parity) std::this_thread::yield();
+}
+static int cluster_rank() { return blockIdx.x % TEAM; }
+static void push(word* to, int rank, word value) {
+  unsigned char* const there = team[rank]->memory() + (reinterpret_cast<unsigned char*>(to) - room);
+  *reinterpret_cast<word*>(there) = value;
+}
+static void cluster_arrive() {}
+static void cluster_wait() { together->arrive_and_wait(); }
+static void post(word* to, word value) { reinterpret_cast<std::atomic<word>*>(to)->store(value); }
+static word look(const word* at) { std::this_thread::yield(); return reinterpret_cast<const std::atomic<word>*>(at)->load(); }
+static void give_up() { std::abort(); }
+"""
+"""In the place of the copy engine, clusters and words between blocks (see `knowledge.cuda_team_text`): the same meetings, by threads."""
+
 RUN = r"""
-extern "C" void run(int gx, int gy, int bx, int by, void** args) {
+#undef room
+extern "C" void run(int gx, int gy, int bx, int by, int blocks, int bytes, void** args) {
   gridDim = {gx, gy, 1}; blockDim = {bx, by, 1};
-  for (int j = 0; j < gy; ++j) for (int i = 0; i < gx; ++i) {
-    blockIdx = {i, j, 0};
-    std::barrier<> block(bx * by);
-    everyone = &block;
+  for (int j = 0; j < gy; ++j) for (int i = 0; i < gx; i += blocks) {
+    together = std::make_unique<std::barrier<>>(blocks * bx * by);
     std::vector<std::thread> threads;
-    for (int w = 0; w < (bx * by + 31) / 32; ++w) warps.push_back(new std::barrier<>(std::min(32, bx * by - 32 * w)));
-    for (int t = 0; t < bx * by; ++t) threads.emplace_back([=] {
+    for (int b = 0; b < blocks; ++b) team.emplace_back(new Block(bx * by, bytes));
+    for (int b = 0; b < blocks; ++b) for (int t = 0; t < bx * by; ++t) threads.emplace_back([=] {
       threadIdx = {t % bx, t / bx, 0};
+      blockIdx = {i + b, j, 0};
+      own = team[b].get();
       CALL;
-      everyone->arrive_and_drop();
+      own->everyone.arrive_and_drop();
     });
     for (auto& thread : threads) thread.join();
-    for (auto* warp : warps) delete warp;
-    warps.clear();
+    team.clear();
   }
 }
 """
+
+_HARDWARE = re.compile(r"typedef unsigned long long word;.*?// End of what touches the hardware\.", re.DOTALL)
 
 
 class HostCompiler:
@@ -98,7 +155,9 @@ class HostCompiler:
         kinds = [re.sub(r"(__restrict__)?\s*\b\w+\s*$", "", parameter.strip()).strip() for parameter in parameters]
         plain = [kind if "*" in kind else kind.removeprefix("const ") for kind in kinds]
         call = f"{name}({', '.join(f'*({kind}*)args[{at}]' for at, kind in enumerate(plain))})"
-        text = SHIM + re.sub(r"#include <cuda_\w+\.h>", "", source) + RUN.replace("CALL", call)
+        plain_source = _HARDWARE.sub(lambda _: ENGINE, re.sub(r"#include <cuda_\w+\.h>", "", source))
+        text = SHIM + plain_source + RUN.replace("CALL", call)
+        macros = dict(option.removeprefix("-D").split("=") for option in nvcc_options)
         key = hashlib.sha256(f"{text}{nvcc_options}".encode()).hexdigest()[:16]
         file = self.directory / f"{key}.cpp"
         library = file.with_suffix(".so")
@@ -111,6 +170,7 @@ class HostCompiler:
         run = ctypes.CDLL(str(library)).run
 
         def launch(grid, block, args, shared_mem=0):
+            assert shared_mem <= max(configured, default=48 << 10)
             assert len(args) == len(kinds) and len(grid) == len(block) == 3 and all(size >= 1 for size in (*grid, *block))
             held = [
                 ctypes.c_void_p(arg.data_ptr()) if isinstance(arg, torch.Tensor)
@@ -118,9 +178,13 @@ class HostCompiler:
                 for arg in args
             ]  # fmt: skip
             pointers = (ctypes.c_void_p * len(held))(*[ctypes.addressof(item) for item in held])
-            run(grid[0], grid[1], block[0], block[1], pointers)
+            together = int(macros["TEAM"]) if "__cluster_dims__" in source else grid[0] if "static_assert(sizeof(T) == 4" in source else 1
+            assert grid[0] % together == 0 and (grid[0] == together or "static_assert(sizeof(T) == 4" not in source)
+            run(grid[0], grid[1], block[0], block[1], together, shared_mem, pointers)
             self.launches.append(name)
 
+        configured: list[int] = []
+        launch.set_shared_memory_config = configured.append
         return launch
 
 

@@ -21,6 +21,7 @@ from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
 from workbench.knowledge.experts.cuda_pointwise import CUDA_POINTWISE
 from workbench.knowledge.experts.cuda_rows import CUDA_ROWS
+from workbench.knowledge.experts.cuda_team import CUDA_TEAM
 from workbench.knowledge.experts.cuda_tile import CUDA_TILE
 from workbench.knowledge.experts.matmul import MATMUL
 from workbench.knowledge.experts.pointwise import POINTWISE
@@ -37,8 +38,10 @@ _programs: dict[str, Program] = {}
 
 _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
-    for expert in (POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS)
-}
+    for expert in (
+        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
+    )
+}  # fmt: skip
 
 
 def names() -> tuple[str, ...]:

@@ -1,0 +1,188 @@
+"""Writes a row program as CUDA C++ for rows that no single block can hold: a team of blocks keeps them in shared memory.
+
+Each warp owns a stretch of the row and a ring of chunks for it in shared memory. The copy engine fills the ring in the order in which the
+chunks will be used, across rows: as soon as a chunk's results are written, its place in the ring is asked to hold one of a later row, so
+that loads of the next row run beside the reductions and stores of this one. Each element is read from memory once and written once.
+
+What that must cost, for the two rows that it was made for (H200, a copy reaches 4.28 TB/s):
+
+- softmax of 4096 x 393216 float32: 12.9 GB, 3.0 ms. Eight blocks of a cluster hold a row in 192 of 227 KiB each, one block a
+  multiprocessor, 16 clusters on 128 of 132 multiprocessors. A row takes a cluster at least 12 µs of memory time at its share of the
+  bandwidth, and 3 to 4 µs in which it may wait: two exchanges over the cluster at 1 µs and a pass of 49152 exponentials a
+  multiprocessor at 16 a clock, 1.7 µs. While one cluster waits the others have the memory; a multiprocessor can draw three times its
+  share. Expected: 3.2 to 3.5 ms.
+- layer norm of 16 x 4194304 float32: 0.57 GB with its weights, 0.133 ms. 128 blocks hold a row in 128 KiB each, and 96 KiB hold three
+  quarters of the next one already, so that the two exchanges over the card, 1.5 to 2 µs each, run beside loads. The weights, 33.5 MB,
+  stay in the L2. A row takes 8.3 µs of memory time. Expected: 0.15 to 0.17 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from workbench.knowledge.axes import UnsupportedError
+from workbench.knowledge.cuda_emit import c_type
+from workbench.knowledge.cuda_module import CudaKernel
+from workbench.knowledge.cuda_rows import CudaRowWriter, indented
+from workbench.knowledge.launcher import Launcher
+from workbench.knowledge.program import Output, Value
+from workbench.knowledge.row_plan import RowPlan
+from workbench.task import ITEM_BYTES
+
+
+class CudaTeamWriter(CudaRowWriter):
+    """The one kernel of a row program.
+
+    Args:
+        card: the team is all blocks of the card, which exchange words in global memory; else it is a cluster.
+    """
+
+    def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, card: bool) -> None:
+        super().__init__(plan, launcher, names, name, held=False, several=False)
+        self.card = card
+        if self.scans or plan.program.of_kind("gather") or not plan.full_outputs:
+            raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
+        if any(ITEM_BYTES[value.dtype] != 4 for value in plan.program.of_kind("reduce")):
+            raise UnsupportedError("a reduction that is not in 32 bits, over a team of blocks")
+        self.held_loads = [value for value in self.loads if plan.is_full(value)]
+        if not self.held_loads:
+            raise UnsupportedError("no operand that is as large as the result")
+        for word in ("warp", "rank", "turn", "chunk", "begin", "order", "slots", "bars", "slot", "call", "first", "each"):
+            self.vars.new(word)
+        levels = [level for level in range(max(self.level.values(), default=0) + 1) if self._works(level)]
+        self._first, self._last = levels[0], levels[-1]
+        self._now = 0
+
+    @property
+    def reduces(self) -> int:
+        """Reductions a row."""
+        return len(self.plan.program.of_kind("reduce"))
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes in the ring that one column takes."""
+        return sum(ITEM_BYTES[self.launcher.dtypes[value.input]] for value in self.held_loads)
+
+    def write(self) -> CudaKernel:
+        start = self._start()
+        inner = [*start]
+        for level in range(self._last + 1):
+            reduces = [value for value in self.plan.program.of_kind("reduce") if self.level[value.id] == level + 1]
+            outputs = [output for output in self.plan.full_outputs if self._output_level(output) == level]
+            if reduces or outputs:
+                self._now = level
+                inner += self._pass(level, reduces, outputs)
+        inner += self._store_rows()
+        kernel = CudaKernel(self.name, self._doc(), "32 * WARPS, 1", grid="", block=("32 * WARPS", "1"))
+        kernel.attributes = "" if self.card else "__cluster_dims__(TEAM, 1, 1)"
+        kernel.body = [*self._before(), "for (int turn = 0; turn < turns; ++turn) {", *indented(["const int row = first + turn;"])]
+        kernel.body += [*indented([*(["call = row * REDUCES;"] if self.card else []), *inner]), "}"]
+        self._finish(kernel)
+        kernel.parameters.append(("word*", "board", "board") if self.card else ("const int", "each", "each"))
+        return kernel
+
+    # -- stretches of code ---------------------------------------------------------------------------------------------------------
+
+    def _works(self, level: int) -> bool:
+        reduces = any(self.level[value.id] == level + 1 for value in self.plan.program.of_kind("reduce"))
+        return reduces or any(self._output_level(output) == level for output in self.plan.full_outputs)
+
+    def _before(self) -> list[str]:
+        """The place in the team, the ring, and the first chunks on their way."""
+        rows = [] if self.rows is not None else ["const int M = 1;"]
+        if self.card:
+            place = ["const int rank = blockIdx.x, first = 0, turns = M;", "unsigned call = 0;"]
+        else:
+            place = [
+                "const int rank = cluster_rank(), first = blockIdx.x / TEAM * each;",
+                "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;", "word* const board = nullptr;",
+            ]  # fmt: skip
+        parts = self._row_parts()
+        offset, copies = "0", []
+        for value in self.held_loads:
+            kind = self._type(value)
+            to = f"slots + slot * SLOT + {offset}" if offset != "0" else "slots + slot * SLOT"
+            copies.append(
+                f"if (count > 0) bring({to}, {value.input}_ptr + {self._offset(value.atoms)}, count * sizeof({kind}), bars + slot);"
+            )
+            offset = f"CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in self._upto(value))})"
+        return [
+            *rows, "const int lane = threadIdx.x, warp = lane / 32;", *place,
+            "const int begin = (rank * WARPS + warp) * (CHUNKS * CHUNK);  // of this warp's stretch of the row",
+            "word* const bars = reinterpret_cast<word*>(room) + WORDS + warp * SLOTS;",
+            "unsigned char* const slots = room + HEAD + warp * (SLOTS * SLOT);",
+            "// Asks for a chunk, in the order in which chunks are used.",
+            "const auto order = [&](int number) {",
+            *indented([
+                "const int turn = number / CHUNKS, row = first + turn, col = begin + number % CHUNKS * CHUNK;",
+                "const int slot = number % SLOTS;",
+                "if (turn >= turns) return;",
+                "const int count = EVEN || col + CHUNK <= N ? CHUNK : col < N ? N - col : 0;",
+                *parts,
+                f"announce(bars + slot, count * {self.item_bytes});",
+                *copies,
+            ]),
+            "};",
+            "if (lane % 32 == 0) {",
+            "  for (int slot = 0; slot < SLOTS; ++slot) make_barrier(bars + slot);",
+            "  show_barriers();",
+            "  for (int number = 0; number < SLOTS; ++number) order(number);",
+            "}",
+            "__syncwarp();",
+            *([] if self.card else ["cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();"]),
+        ]  # fmt: skip
+
+    def _upto(self, value: Value) -> list[Value]:
+        return self.held_loads[: self.held_loads.index(value) + 1]
+
+    def _row_parts(self) -> list[str]:
+        if self.rows is None:
+            return []
+        return [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
+
+    def _start(self) -> list[str]:
+        return self._row_parts()
+
+    def _loop(self, body: Sequence[str]) -> list[str]:
+        wait = ["await(bars + slot, number / SLOTS % 2);"] if self._now == self._first else []
+        again = (
+            ["__syncwarp();", "if (lane % 32 == 0) order(number + SLOTS);  // this one has been used"] if self._now == self._last else []
+        )
+        return [
+            "for (int chunk = 0; chunk < CHUNKS; ++chunk) {",
+            "  const int number = turn * CHUNKS + chunk, slot = number % SLOTS;",
+            *indented(wait),
+            "#pragma unroll",
+            "  for (int step = 0; step < STEPS; ++step) {",
+            "    const int at = (step * 32 + lane % 32) * VECTOR, col = begin + chunk * CHUNK + at;",
+            *indented(indented(body)),
+            "  }",
+            *indented(again),
+            "}",
+        ]
+
+    def _fetch(self, value: Value) -> str:
+        if value not in self.held_loads:
+            kind = self._type(value)
+            return f"take<{kind}, VECTOR>(reinterpret_cast<const unsigned char*>({value.input}_ptr + {self._offset(value.atoms)}))"
+        before = self._upto(value)[:-1]
+        offset = f" + CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in before)})" if before else ""
+        return f"take<{self._type(value)}, VECTOR>(slots + slot * SLOT{offset} + at * sizeof({self._type(value)}))"
+
+    def _across(self, value: Value, total: str) -> str:
+        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, rank, call, board)"
+
+    def _store_rows(self) -> list[str]:
+        return [line.replace("if (lane == 0) {", "if (rank == 0 && lane == 0) {") for line in super()._store_rows()]
+
+    def _doc(self) -> str:
+        team = "All blocks of the card hold a row together" if self.card else "The blocks of a cluster hold a row together"
+        return f"{team}, in shared memory; chunks of the next rows come while this one is written."
+
+    def _grid(self) -> str:
+        return ""
+
+
+def slot_bytes(writer: CudaTeamWriter) -> str:
+    """``SLOT`` as text for the source: bytes of a chunk of all operands in the ring."""
+    return " + ".join(f"sizeof({c_type(writer.launcher.dtypes[value.input])})" for value in writer.held_loads)
