@@ -31,6 +31,12 @@ class Handle:
     dtype: str = "float32"
     flipped: frozenset[int] = frozenset()
     """Dimensions that a view shows from their ends."""
+    trimmed: int = -1
+    """A dimension whose last element a view leaves out; -1 for none."""
+
+
+class Unread:
+    """The value of a view that is known by its shape alone: nothing may be computed from it."""
 
 
 class Builder:
@@ -43,6 +49,8 @@ class Builder:
         self._specs = {spec.name: spec for spec in task.inputs}
         self._values: list[Value] = []
         self._accesses: dict[int, Access] = {}
+        self._updates: list[Output] = []
+        self._counters: list[str] = []
 
     # -- leaves -------------------------------------------------------------------------------------------------------------------
 
@@ -157,6 +165,17 @@ class Builder:
             return Handle(source.value, source.dims, dtype)
         return Handle(self._add(Value(0, "scan", op, (source.value,), wide(dtype), over=over)), source.dims, dtype)
 
+    def scan_before(self, scanned: Handle, dim: int, first: float) -> Handle:
+        """An exclusive scan: what a running sum or product had found before each element, and `first` before the first."""
+        value = self._values[scanned.value.id] if isinstance(scanned.value, Ref) else None
+        if value is None or value.kind != "scan" or value.op.endswith("_from_end"):
+            raise UnsupportedError("a tensor that is moved along a dimension")
+        if first != (0 if value.op == "sum" else 1):
+            raise UnsupportedError(f"a scan by {value.op} behind {first}")
+        place = self.map("sub", self.index(scanned.dims[dim]), 1, dtype="int64")
+        moved = self._add(Value(0, "map", "before", (value.args[0], place.value, first), value.dtype, over=value.over))
+        return Handle(self._add(replace(value, args=(moved,))), scanned.dims, scanned.dtype)
+
     def index(self, dim: Dim) -> Handle:
         """The position along a dimension."""
         return Handle(self._add(Value(0, "index", dtype="int32", over=dim)), (dim,), "int64")
@@ -187,6 +206,17 @@ class Builder:
         atoms = (*(atom for dim in lead for atom in dim), *over)
         args = (source.value,) if weight is None else (source.value, weight.value)
         return Handle(self._add(Value(0, "window", op, args, wide(dtype), atoms, over, window=window)), (*lead, *space), dtype)
+
+    def update(self, running: Handle, value: Handle) -> None:
+        """Writes a new value into a whole argument."""
+        name = self._values[running.value.id].input
+        self._updates.append(Output(value.value, running.dims, running.dtype, tuple(range(len(running.dims))), into=name))
+
+    def count_call(self, running: Handle) -> None:
+        """Adds one to the counter of calls that a batch norm holds beside its running statistics, if it does."""
+        counter = self._values[running.value.id].input.removesuffix("running_mean") + "num_batches_tracked"
+        if counter in self._specs and counter not in self._counters:
+            self._counters.append(counter)
 
     # -- the end ------------------------------------------------------------------------------------------------------------------
 
@@ -220,6 +250,10 @@ class Builder:
                 access = self._accesses[value.id]
                 accesses[value.id] = replace(access, dims=tuple(resolve(dim) for dim in access.dims))
         results = [self._output(handle, strides, renamed) for handle, strides in outputs]
+        results += [
+            replace(update, value=Ref(renamed[update.value.id]), dims=tuple(resolve(dim) for dim in update.dims))
+            for update in self._updates
+        ]
         program = Program(self._task.entry, tuple(values.values()), tuple(results), ())
         used = program.needed([output.value.id for output in results if isinstance(output.value, Ref)])
         atoms = {atom for value in used for atom in (*value.atoms, *value.over)} | {a for output in results for a in output.atoms}
@@ -227,7 +261,14 @@ class Builder:
         kept = tuple(sorted((accesses[value.id] for value in used if value.kind == "load"), key=lambda access: given.index(access.input)))
         _check(used, kept, atoms, self.axes.fixed)
         sizes = {atom: self.axes.size((atom,)) for atom in sorted(atoms | {a for access in kept for dim in access.dims for a in dim})}
-        return replace(program, values=tuple(used), accesses=kept, sizes=sizes, fixed=frozenset(self.axes.fixed & set(sizes)))
+        return replace(
+            program,
+            values=tuple(used),
+            accesses=kept,
+            sizes=sizes,
+            fixed=frozenset(self.axes.fixed & set(sizes)),
+            counters=tuple(self._counters),
+        )
 
     def _output(self, handle: Handle, strides: tuple[int, ...], renamed: dict[int, int]) -> Output:
         value = Ref(renamed[handle.value.id]) if isinstance(handle.value, Ref) else handle.value

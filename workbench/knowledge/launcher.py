@@ -25,7 +25,8 @@ class Launcher:
     def __init__(self, task: Task, program: Program, taken: Iterable[str] = (), preferred: Mapping[Dim, str] | None = None) -> None:
         self.task, self.program, self._preferred = task, program, preferred or {}
         given = [spec.name for spec in task.inputs]
-        self.parameters = tuple(dict.fromkeys(access.input for access in program.accesses if access.input not in given))
+        used = [access.input for access in program.accesses if access.input not in given]
+        self.parameters = tuple(dict.fromkeys([*used, *program.counters]))
         self.names = Names({*given, *self.parameters, *taken})
         self.lines: list[str] = []
         self._size: dict[int, str] = {}
@@ -59,7 +60,9 @@ class Launcher:
         return name
 
     def allocate(self, output: Output, hint: str) -> str:
-        """Allocates a result in the order of its memory, and gives its name."""
+        """Allocates a result in the order of its memory, and gives its name; that of an argument which it is written into."""
+        if output.into:
+            return output.into
         name = self.names.new(hint)
         like = self._shape_of.get(output.dims)
         natural = output.order == tuple(sorted(output.order))

@@ -193,15 +193,38 @@ def _batch_norm(
 ) -> tuple[Handle, None, None]:  # fmt: skip
     scales = [None if part is None else _per_channel(builder, part, len(x.dims)) for part in (weight, bias, mean, var)]
     if training:
-        if mean is not None:
-            raise UnsupportedError("a batch norm that updates running statistics")
-        y = _normalise(builder, node, x, (0, *range(2, len(x.dims))), eps)[0]
+        over = (0, *range(2, len(x.dims)))
+        y = _normalise(builder, node, x, over, eps)[0]
+        if mean is not None and var is not None:
+            _keep_running(builder, x, over, mean, var, momentum)
     else:
         if scales[2] is None or scales[3] is None:
             raise UnsupportedError("a batch norm without statistics")
         scale = builder.map("rsqrt", builder.map("add", scales[3], eps, dtype="float32"), dtype="float32")
         y = builder.map("mul", builder.map("sub", x, scales[2], dtype=node.dtype), scale, dtype=node.dtype)
     return _affine(builder, node, y, scales[0], scales[1]), None, None
+
+
+def _keep_running(builder: Builder, x: Handle, over: tuple[int, ...], mean: Handle, var: Handle, momentum: float) -> None:
+    """Moves the running statistics towards those of this batch, its variance without bias."""
+    spread, middle = _variance(builder, x, over, True, 1, "float32")
+    for running, found in ((mean, middle), (var, spread)):
+        found = Handle(found.value, (x.dims[1],), "float32")
+        old = builder.map("mul", running, 1 - momentum, dtype="float32")
+        builder.update(running, builder.map("add", old, builder.map("mul", found, momentum, dtype="float32"), dtype="float32"))
+    builder.count_call(mean)
+
+
+def _batch_norm_cudnn(
+    builder: Builder, node: Node, x: Handle, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
+) -> tuple[Handle, None, None, None]:
+    return (*_batch_norm(builder, node, x, weight, bias, mean, var, training, momentum, eps), None)
+
+
+def _batch_norm_updating(
+    builder: Builder, node: Node, x: Handle, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
+) -> tuple[Handle, None, None, None]:
+    return (*_batch_norm(builder, node, x, weight, bias, mean, var, True, momentum, eps), None)
 
 
 def _batch_norm_inference(
@@ -322,7 +345,9 @@ def _scan(op: str) -> Lowering:
         wide = builder.cast(x, node.dtype)
         turned = dim % max(1, len(x.dims)) in x.flipped
         scanned = builder.scan(f"{op}_from_end" if turned else op, wide, dim, node.dtype)
-        return Handle(scanned.value, scanned.dims, scanned.dtype, x.flipped)
+        if x.trimmed >= 0 and x.trimmed != dim % len(x.dims):
+            raise UnsupportedError(f"{node.op} of a part of a dimension")
+        return Handle(scanned.value, scanned.dims, scanned.dtype, x.flipped, x.trimmed)
 
     return lowering
 
@@ -334,7 +359,9 @@ REDUCTIONS: Mapping[str, Lowering] = {
     "softmax": _softmax, "_log_softmax": _log_softmax, "log_softmax": _log_softmax, "native_layer_norm": _layer_norm,
     "layer_norm": lambda builder, node, *args: _layer_norm(builder, node, *args[:5])[0], "rms_norm": _rms_norm,
     "_fused_rms_norm": _rms_norm, "native_group_norm": _group_norm, "native_batch_norm": _batch_norm,
-    "_native_batch_norm_legit_no_training": _batch_norm_inference, "mse_loss": _mse_loss, "smooth_l1_loss": _huber_like(True),
+    "_native_batch_norm_legit_no_training": _batch_norm_inference, "_native_batch_norm_legit": _batch_norm,
+    "cudnn_batch_norm": _batch_norm_cudnn, "_batch_norm_with_update": _batch_norm_updating,
+    "mse_loss": _mse_loss, "smooth_l1_loss": _huber_like(True),
     "huber_loss": _huber_like(False), "nll_loss_forward": _nll_loss, "gather": _gather,
     "mm": _mm, "bmm": _mm, "addmm": _addmm, "baddbmm": _addmm,
     "linear": _linear, "mv": _vector_product, "dot": _vector_product, "cumsum": _scan("sum"), "cumprod": _scan("prod"),

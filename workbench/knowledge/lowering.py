@@ -6,11 +6,12 @@ Adding an op is one entry in `lower_pointwise` or `lower_reductions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from workbench.graph import Node
 from workbench.knowledge.axes import UnsupportedError
-from workbench.knowledge.builder import FLOATS, INTEGERS, Builder, Handle
+from workbench.knowledge.builder import FLOATS, INTEGERS, Builder, Handle, Unread
 from workbench.knowledge.lower_pointwise import POINTWISE
 from workbench.knowledge.lower_reductions import REDUCTIONS
 from workbench.knowledge.lower_windows import WINDOWS
@@ -29,6 +30,8 @@ def lower(task: Task) -> Program:
     """
     if not task.graph.nodes and not task.graph.outputs:
         raise UnsupportedError("the op has no traced graph")
+    if task.changes:
+        raise UnsupportedError(f"an op that changes its argument {task.changes[0]}")
     try:
         return resolve_picks(_lower(task, Builder(task)))
     except UnsupportedError:
@@ -69,8 +72,8 @@ def _lower(task: Task, builder: Builder) -> Program:
         handle = value({"ref": name})
         if not isinstance(handle, Handle):
             raise UnsupportedError(f"{name} is no tensor")
-        if handle.flipped:
-            raise UnsupportedError("a result that is flipped")
+        if handle.flipped or handle.trimmed >= 0 or isinstance(handle.value, Unread):
+            raise UnsupportedError("a result that is flipped, or a part of a dimension")
         outputs.append((Handle(handle.value, handle.dims, spec.dtype), spec.strides))
     return builder.finish(outputs)
 
@@ -85,6 +88,10 @@ def _lower_node(builder: Builder, node: Node, base: str, overload: str, value: C
         raise UnsupportedError(f"{node.op} is not an op that the experts know")
     if base not in _SEE_FLIPS and any(isinstance(arg, Handle) and arg.flipped for arg in args):
         raise UnsupportedError(f"{node.op} of a dimension that is flipped")
+    if base not in _SEE_TRIMS and any(isinstance(arg, Handle) and arg.trimmed >= 0 for arg in args):
+        raise UnsupportedError(f"{node.op} of a part of a dimension")
+    if base not in _VIEWS and any(isinstance(arg, Handle) and isinstance(arg.value, Unread) for arg in args):
+        raise UnsupportedError(f"{node.op} of a part of a dimension")
     try:
         return lowering(builder, node, *args, **kwargs)
     except TypeError as error:
@@ -101,6 +108,9 @@ def _split(op: str) -> tuple[str, str]:
 
 _SEE_FLIPS = {"flip", "cumsum", "cumprod"}
 """Ops that may be given a flipped tensor: a scan of one is a scan from the end."""
+
+_SEE_TRIMS = {"cumsum", "cumprod", "cat", "slice", "select"}
+"""Ops that may be given a tensor without its last element: put behind a neutral one, its scan is an exclusive scan."""
 
 _IGNORED = {"empty", "sym_size", "_assert_async", "_assert_tensor_metadata", "_assert_scalar"}
 
@@ -154,9 +164,28 @@ def _flip(builder: Builder, node: Node, x: Handle, dims: tuple[int, ...]) -> Han
 
 
 def _slice(builder: Builder, node: Node, x: Handle, dim: int = 0, start: int | None = 0, end: int | None = None, step: int = 1) -> Handle:
-    if node.shape != tuple(builder.axes.size(axes) for axes in x.dims):
-        raise UnsupportedError("a slice of a dimension")
-    return x
+    shape = tuple(builder.axes.size(axes) for axes in x.dims)
+    if node.shape == shape:
+        return x
+    place = dim % len(shape)
+    if x.trimmed < 0 and step == 1 and not start and node.shape == (*shape[:place], shape[place] - 1, *shape[place + 1 :]):
+        return replace(x, trimmed=place)
+    return Handle(Unread(), tuple(builder.axes.new(size) for size in node.shape), x.dtype)
+
+
+def _select(builder: Builder, node: Node, x: Handle, dim: int, place: int) -> Handle:
+    return Handle(Unread(), tuple(axes for number, axes in enumerate(x.dims) if number != dim % len(x.dims)), x.dtype)
+
+
+def _cat(builder: Builder, node: Node, parts: tuple[Handle, ...], dim: int = 0) -> Handle:
+    """A neutral element put before a scan that lacks its last one: an exclusive scan."""
+    place = dim % len(node.shape)
+    first, rest = parts if len(parts) == 2 else (None, None)
+    if not isinstance(first, Handle) or not isinstance(rest, Handle) or rest.trimmed != place or first.dims[place]:
+        raise UnsupportedError("tensors put one behind the other")
+    if not isinstance(first.value, (int, float)):
+        raise UnsupportedError("something computed put before a scan")
+    return builder.scan_before(replace(rest, trimmed=-1), place, first.value)
 
 
 def _to_copy(builder: Builder, node: Node, x: Handle, *_: Any, dtype: str | None = None, **__: Any) -> Handle:
@@ -182,5 +211,5 @@ _VIEWS: Mapping[str, Lowering] = {
         ("scalar_tensor", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "new_zeros", "new_ones", "new_full"), _constant
     ),
     "expand": _expand, "permute": _permute, "t": _t, "numpy_T": _t, "transpose": _transpose, "unsqueeze": _unsqueeze, "squeeze": _squeeze,
-    "slice": _slice, "flip": _flip,
+    "slice": _slice, "flip": _flip, "select": _select, "cat": _cat,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.program import Program, Ref, Value
 
 
@@ -31,6 +32,8 @@ class _Picker:
         self._inside: dict[int, Ref] = {}
 
     def resolved(self, value: Value) -> Value:
+        if value.op == "before":
+            return self._moved(value)
         found = self._match(value)
         if found is None:
             return value
@@ -40,6 +43,15 @@ class _Picker:
             return value
         inside = self._within(position, value)
         return replace(value, kind="map", op="where", args=(inside, copied, 0.0), over=())
+
+    def _moved(self, value: Value) -> Value:
+        """The element before each one, loaded anew from where it lies."""
+        source, place, neutral = value.args
+        copied = self._at(source.id, place.id, frozenset(value.over), value.over)
+        if copied is None:
+            raise UnsupportedError("an exclusive scan of what is reduced before")
+        exists = self._add(Value(0, "map", "ge", (place, 0), "bool", deps=frozenset(value.over)))
+        return replace(value, op="where", args=(exists, copied, neutral), over=())
 
     def _match(self, value: Value) -> tuple[int, Ref | float] | None:
         """The position and the element of a sum that picks."""
@@ -56,16 +68,18 @@ class _Picker:
                 return None if self._program[position].deps & set(value.over) else (position, chosen.args[1])
         return None
 
-    def _at(self, id: int, position: int, over: frozenset[int]) -> Ref | None:
-        """The value at the picked element; None where it can't be had from that element alone."""
+    def _at(self, id: int, position: int, over: frozenset[int], before: Dim = ()) -> Ref | None:
+        """The value at the picked element, or at the one `before` along these atoms; None where that element alone does not tell it."""
         value = self._program[id]
         if not value.deps & over:
             return Ref(id)
         if (id, position) not in self._known:
-            self._known[id, position] = self._copy(value, position, over)
+            self._known[id, position] = self._copy(value, position, over, before)
         return self._known[id, position]
 
-    def _copy(self, value: Value, position: int, over: frozenset[int]) -> Ref | None:
+    def _copy(self, value: Value, position: int, over: frozenset[int], before: Dim) -> Ref | None:
+        if value.kind == "load" and before:
+            return self._add(replace(value, over=before, before=True))
         deps = (value.deps - over) | self._program[position].deps
         if value.kind == "load":
             index = next(found for found in self._program.of_kind("index") if set(found.over) == over)
@@ -75,7 +89,7 @@ class _Picker:
             return Ref(position) if set(value.over) == over else None
         if value.kind != "map":
             return None
-        args = [self._at(arg.id, position, over) if isinstance(arg, Ref) else arg for arg in value.args]
+        args = [self._at(arg.id, position, over, before) if isinstance(arg, Ref) else arg for arg in value.args]
         return None if any(arg is None for arg in args) else self._add(replace(value, args=tuple(args), deps=deps))
 
     def _within(self, position: int, along: Value) -> Ref:

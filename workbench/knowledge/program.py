@@ -55,6 +55,7 @@ class Value:
         deps: the atoms that its value depends on.
         input: for a load, gather or scalar: which argument.
         window: of a window.
+        before: of a load: it is the element before this one along `over`, which exists from the second on.
     """
 
     id: int
@@ -67,6 +68,7 @@ class Value:
     deps: frozenset[int] = frozenset()
     input: str = ""
     window: Window | None = None
+    before: bool = False
 
     @property
     def refs(self) -> tuple[int, ...]:
@@ -92,13 +94,16 @@ class Access:
 
 @dataclass(frozen=True)
 class Output:
-    """One tensor to return. `dtype_of` names the argument whose dtype it has; empty where the dtype is the op's own."""
+    """One tensor to return. `dtype_of` names the argument whose dtype it has; empty where the dtype is the op's own. With `into` it is
+    not returned, but written into that argument, such as a batch norm's running mean.
+    """
 
     value: Any
     dims: tuple[Dim, ...]
     dtype: str
     order: tuple[int, ...] = ()
     dtype_of: str = ""
+    into: str = ""
 
     @property
     def atoms(self) -> Dim:
@@ -108,7 +113,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Program:
-    """The whole op. `sizes` are the captured ones; `fixed` atoms keep theirs whatever the inputs are."""
+    """The whole op. `sizes` are the captured ones; `fixed` atoms keep theirs whatever the inputs are. `counters` are arguments that each
+    call adds one to.
+    """
 
     name: str
     values: tuple[Value, ...]
@@ -116,6 +123,7 @@ class Program:
     accesses: tuple[Access, ...]
     sizes: Mapping[int, int] = field(default_factory=dict)
     fixed: frozenset[int] = frozenset()
+    counters: tuple[str, ...] = ()
 
     def __getitem__(self, id: int) -> Value:
         return next(value for value in self.values if value.id == id)

@@ -399,8 +399,8 @@ class RowWriter:
     def _finish(self, kernel: Kernel, constants: Mapping[str, str], extra: Sequence[str] = ()) -> None:
         """Parameters that the body turned out to use."""
         text = "\n".join(kernel.body)
-        pointers = list(dict.fromkeys(value.input for value in self.plan.program.of_kind("load", "gather")))
-        pointers += list(dict.fromkeys([*self.names_of.values(), *extra]))
+        loaded = [value.input for value in self.plan.program.of_kind("load", "gather")]
+        pointers = dict.fromkeys([*loaded, *self.names_of.values(), *extra])
         kernel.parameters = [(f"{name}_ptr", name) for name in pointers if _uses(text, f"{name}_ptr")]
         kernel.parameters += [(value.input, value.input) for value in self.plan.program.of_kind("scalar") if _uses(text, value.input)]
         for axis, whole in ((self.row_axis, self._rows), (self.columns, self._length)):

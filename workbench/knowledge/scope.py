@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
@@ -106,7 +106,9 @@ class Scope:
 
     def _write(self, value: Value, uses: int) -> None:
         if value.kind == "load":
-            self.env[value.id] = self.assign(value.input, self.load(value, self.layout.offset(value.atoms)))
+            self.env[value.id] = (
+                self.load_before(value) if value.before else self.assign(value.input, self.load(value, self.layout.offset(value.atoms)))
+            )
         elif value.kind == "gather":
             offset = self.picked(self, value, self.operand(value.args[0]).text)
             self.env[value.id] = self.assign(f"picked_{value.input}", self.load(value, offset, self.operand(value.args[1]).at(AND)))
@@ -129,6 +131,14 @@ class Scope:
             self.env[value.id] = result if inline else self.assign(_hint(self.program, value), result.text)
         else:
             raise UnsupportedError(f"a {value.kind} inside of another kernel")
+
+    def load_before(self, value: Value) -> Expr:
+        """The element before this one along an axis of the layout; what is there before the first is never looked at."""
+        axis = next((axis for axis in self.layout.axes if axis.atoms == value.over), None)
+        if axis is None or axis.is_split:
+            raise UnsupportedError("the element before along a dimension that is cut in parts")
+        before = Layout(tuple(replace(other, name=f"({axis.name} - 1)") if other is axis else other for other in self.layout.axes))
+        return self.assign(f"{value.input}_before", self.load(value, before.offset(value.atoms), f"({axis.name} > 0)"))
 
     def load(self, value: Value, offset: str, only: str = "") -> str:
         """Text of a load, widened to the dtype in which it is computed with; `only` where that condition holds."""

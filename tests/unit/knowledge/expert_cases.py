@@ -235,6 +235,16 @@ def cumsum_from_end(x):
     return torch.cumsum(x.flip(1), dim=1).flip(1)
 
 
+def cumsum_exclusive(x):
+    sums = torch.cumsum(x.narrow(dim=1, start=0, length=x.size(1) - 1), dim=1)
+    return torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), sums), dim=1)
+
+
+def cumprod_exclusive_masked(x, y):
+    products = torch.cumprod((x * (y > 0) + 1)[..., :-1], -1)
+    return torch.cat((torch.ones_like(products[..., :1]), products), -1) * y
+
+
 CASES = (
     (softmax, [(5, 130)], "rows"),
     (log_softmax, [(3, 4, 70)], "rows"),
@@ -292,6 +302,8 @@ CASES = (
     (upper_of_product, [(40, 24), (24, 40)], "matmul"),
     (lower_of_product, [(40, 24), (24, 36)], "matmul"),
     (cumsum_from_end, [(5, 130)], "rows"),
+    (cumsum_exclusive, [(5, 130)], "rows"),
+    (cumprod_exclusive_masked, [(3, 4, 19), (3, 4, 19)], "rows"),
 )
 """(op, shapes, the expert that should be first)."""
 

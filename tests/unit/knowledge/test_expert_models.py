@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from expert_lab import run_interpreted
 
@@ -59,3 +60,65 @@ def test_a_models_parameters_are_found_by_their_paths(tmp_path):
     exec(REFERENCE, namespace)
     torch.manual_seed(0)
     torch.testing.assert_close(output[0], namespace["Model"](40, 50)(x), rtol=1e-5, atol=1e-5)
+
+
+BATCH_NORM = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(channels, momentum=0.3)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+
+def get_inputs():
+    return [torch.randn(3, 5, 40, 60) + 1]
+
+
+def get_init_inputs():
+    return [5]
+"""
+
+STATE = """
+
+def all_of(x):
+    model = ModelNew(5)
+    first = model(x)
+    return first, model(2 * x), model.norm.running_mean, model.norm.running_var, model.norm.num_batches_tracked
+"""
+
+
+@pytest.mark.parametrize("passes", ["split", "loop"])
+def test_a_batch_norm_in_training_moves_its_running_statistics(tmp_path, passes):
+    path = tmp_path / "norm.py"
+    path.write_text(BATCH_NORM)
+    task = capture_file(path).task
+    assert passes in experts.choices("rows", task)["passes"]
+    source = experts.write("rows", task, {"passes": passes})
+    x = torch.randn(3, 5, 40, 60) + 1
+    job = {
+        "source": source + STATE,
+        "entry": "all_of",
+        "inputs": [x],
+        "parameters": {"BLOCK": 256} | ({"SPLIT": 4} if passes == "split" else {}),
+    }
+    (got,) = run_interpreted([job], tmp_path)
+    assert not isinstance(got, str), got
+    namespace = {}
+    exec(BATCH_NORM, namespace)
+    model = namespace["Model"](5)
+    expected = [model(x), model(2 * x), model.norm.running_mean, model.norm.running_var, model.norm.num_batches_tracked]
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_what_keeps_running_statistics_is_not_left_to_an_expert_that_would_not_move_them(tmp_path):
+    path = tmp_path / "norm.py"
+    path.write_text(BATCH_NORM)
+    task = capture_file(path).task
+    assert [match.expert for match in experts.match(task, ("triton", "cuda"))] == ["rows"]

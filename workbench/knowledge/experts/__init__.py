@@ -61,7 +61,7 @@ def match(task: Task, backends: Sequence[Backend] = ("triton",)) -> tuple[Match,
         return ()
     found = []
     for expert in _EXPERTS.values():
-        if expert.backend not in backends:
+        if expert.backend not in backends or (expert.backend == "cuda" and any(output.into for output in program.outputs)):
             continue
         try:
             fit = expert.fits(task, program)

@@ -180,7 +180,8 @@ def write_rows(task: Task, program: Program, choices: Mapping[str, Any], title: 
         ]
     for kernel in kernels:
         launcher.lines += kernel.launch()
-    results = [launcher.returned(output, names[output]) for output in program.outputs]
+    launcher.lines += [f"{counter}.add_(1)" for counter in program.counters]
+    results = [launcher.returned(output, names[output]) for output in program.outputs if not output.into]
     return assemble(task, title, row_tune(task, made[0], choices), kernels, launcher, results, needs)
 
 
