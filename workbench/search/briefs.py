@@ -49,7 +49,7 @@ def directive_of(idea: Idea, role: Role, plateau: Plateau, diagnosed: bool = Tru
     if idea.kind == "person":
         return "the person's own variant"
     if idea.kind == "crossover":
-        return f"combine what is fast in both parents; {role.aim}"
+        return f"join what makes each parent fast; the aim: {role.aim}"
     parent = idea.parents[0]
     if idea.kind == "repair":
         found = parent.diagnosis.directive if diagnosed and parent.diagnosis else parent.evaluation.reason

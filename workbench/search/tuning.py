@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.errors import MisuseError
@@ -49,7 +49,8 @@ def next_point(
         if not rest:
             return None
         if len(rest) <= left:
-            return min(rest, key=lambda point: _steps(space, best, point))
+            steps = _steps_from(space, best)
+            return min(rest, key=steps)
     if tuner == "tpe":
         point = _estimated(space, known, flying, seed)
         if point is not None and point_key(point) not in tried:
@@ -156,13 +157,13 @@ def _size(space: Space) -> int:
     return size
 
 
-def _steps(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-    """How many steps in sorted order lie between two points."""
-    steps = 0
-    for name, listed in space.items():
-        values = _sorted(listed)
-        steps += abs(_place(values, one[name]) - _place(values, other[name]))
-    return steps
+def _steps_from(space: Space, best: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], int]:
+    """Says how many steps in sorted order lie between the best point and another."""
+    places = {name: {point_key({"": value}): place for place, value in enumerate(_sorted(listed))} for name, listed in space.items()}
+    home = {name: places[name].get(point_key({"": best[name]}), 0) for name in space}
+    keys = {name: {id(value): places[name][point_key({"": value})] for value in listed} for name, listed in space.items()}
+    # Points are made of the space's own values, so that their identity finds them.
+    return lambda point: sum(abs(keys[name][id(point[name])] - home[name]) for name in space)
 
 
 def _ordered(values: Sequence[Any]) -> bool:

@@ -207,3 +207,13 @@ def test_the_index_follows_texts_that_come_change_and_go():
     changed = {"b": "a reduction of rows", "c": texts["c"], "d": "rows of tiles"}
     for query in ("reduce rows", "tile", "matrix"):
         assert index.relevance(changed, query) == TextIndex().relevance(changed, query)
+
+
+def test_a_warning_shows_its_code_only_where_its_author_said_nothing():
+    library = Library(())
+    helped = library.add(rms(), parent(20.0), dataclasses.replace(candidate(), plan="one program a row"), evaluation(10.0))
+    warned = library.add(rms(), parent(20.0), dataclasses.replace(candidate(source=NEW + "# a\n"), plan="two rows"), evaluation(40.0))
+    wordless = library.add(rms(), parent(20.0), dataclasses.replace(candidate(source=NEW + "# b\n"), plan=""), evaluation(40.0))
+    assert helped.shown().advice.split("\n")[0] == "one program a row" and "+" in helped.shown().advice
+    assert warned.shown().advice == "did not help: two rows"
+    assert wordless.shown().advice.startswith("did not help: this change\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,10 @@ from workbench.knowledge.experience.features import Features
 
 PRIOR_WEIGHT = 4.0
 """How many trials a card's first confidence counts as."""
+
+
+UNSAID = "this change"
+"""What a card advises whose author did not say what he did."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,11 @@ class Card:
         """0 to 1: the prior and the trials, weighed together."""
         return (PRIOR_WEIGHT * self.prior + self.hits) / (PRIOR_WEIGHT + self.trials)
 
+    @functools.cached_property
+    def text(self) -> str:
+        """What it is found by."""
+        return f"{self.when} {self.advice} {self.trigger.words()}"
+
     @property
     def is_negative(self) -> bool:
         """It says what not to do."""
@@ -113,8 +123,9 @@ class Card:
         )
 
     def shown(self) -> brief.Card:
-        """As a brief carries it."""
-        advice = f"{self.advice}\n{self.code}" if self.code else self.advice
+        """As a brief carries it: on the first line what to do, on the others the code. Of a warning the words do."""
+        needed = not self.is_negative or UNSAID in self.advice
+        advice = f"{self.advice}\n{self.code}" if self.code and needed else self.advice
         when = self.when or self.trigger.words() or "always"
         return brief.Card(self.id, when, advice, self.effect_in_words(), round(self.confidence, 3))
 

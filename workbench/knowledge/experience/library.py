@@ -9,7 +9,7 @@ from pathlib import Path
 from workbench import brief
 from workbench.candidate import Candidate, Diagnosis, Evaluation
 from workbench.errors import MisuseError
-from workbench.knowledge.experience.card import Card, Shelf, Trigger
+from workbench.knowledge.experience.card import UNSAID, Card, Shelf, Trigger
 from workbench.knowledge.experience.effect import effect_of
 from workbench.knowledge.experience.features import features
 from workbench.knowledge.experience.index import TextIndex
@@ -70,7 +70,7 @@ class Library:
         words = told if kind in _FAILURES else (*op.kinds, *op.ops, *op.axes, *op.shapes, *op.dtypes, *told, name, aim)
         query = f"{kind} {' '.join(words)}"
         # Words are weighed over all cards, not only over the fitting ones, among which what they share would count for nothing.
-        text = self._index.relevance({card.id: f"{card.when} {card.advice} {card.trigger.words()}" for card in self.cards}, query)
+        text = self._index.relevance({card.id: card.text for card in self.cards}, query)
 
         def score(card_id: str) -> float:
             card = self._cards[card_id]
@@ -128,7 +128,7 @@ class Library:
         if card_id in self._cards:
             self.reinforce(card_id, effect)
             return self._cards[card_id]
-        advice = child.plan or "this change"
+        advice = child.plan or UNSAID
         if effect < 0:
             advice = f"did not help: {advice}" + (f" ({evaluation.reason})" if evaluation.reason and not evaluation.verdict.passes else "")
         card = Card(

@@ -144,19 +144,25 @@ def _pieces(brief: Brief, expert_source: ExpertSource) -> list[Piece]:
     # A seed starts from an expert; a step has a parent already; a repair needs to see neither.
     worth = {"seed": 0.9, "step": 0.6, "crossover": 0.4, "repair": 0.25}[brief.kind]
     for rank, name in enumerate(brief.experts[:3]):
-        pieces.append(Piece(f"expert {name}", _expert(name, task, expert_source), worth - 0.15 * rank))
+        pieces.append(Piece(f"expert {name}", _expert(name, brief, expert_source), worth - 0.15 * rank))
     for rank, card in enumerate(brief.cards[:6]):
         effect = f" Effect: {card.effect}." if card.effect else ""
-        text = f"When {card.trigger}: {card.advice}{effect}"
+        advice, _, code = card.advice.partition("\n")
+        text = f"When {card.trigger}: {advice}{effect}" + (f"\n{code}" if code else "")
         pieces.append(Piece(f"card {card.id}", text, 0.75 - 0.06 * rank + 0.1 * (card.confidence - 0.5)))
     return pieces
 
 
-def _expert(name: str, task: Task, source: ExpertSource) -> str:
+def _expert(name: str, brief: Brief, source: ExpertSource) -> str:
+    """Why it is fast and its code; where a parent is that very code, only the former."""
     try:
-        return source(name, task)
+        text = source(name, brief.task)
     except Exception:  # an expert that can't be written for this task is left out; it is a help, not a need
         return ""
+    for parent in brief.parents:
+        if (code := parent.candidate.source.strip()) and code in text:
+            return text.replace(code, f"# Its code is {parent.candidate.id}, below.").strip()
+    return text
 
 
 def describe_inputs(task: Task) -> str:
