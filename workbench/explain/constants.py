@@ -22,6 +22,7 @@ class Constants:
         tile_intensity: M·N/(M+N) of the tile at which tensor cores are fully fed.
         unpipelined: share of the peak where loads are not overlapped with products; less still where programs do not overlap either.
         tf32: share of its peak that TF32 reaches: its operands have to be laid out anew. `tf32x3`: products that one of this kind takes.
+        bf16x6: bfloat16 products that one of float32 takes in three parts each, splitting included. Not fitted: none was measured.
         instruction_rate: share of the FLOP/s peak that plain instructions reach: the peak counts a multiply-add as two.
         atomics_per_second: to distinct addresses; `atomic_us`: one after another to the same.
         spill_traffic: how often a spilled byte is moved.
@@ -41,6 +42,7 @@ class Constants:
     unpipelined: float = 0.65
     tf32: float = 0.45
     tf32x3: float = 2.2
+    bf16x6: float = 9.0
     instruction_rate: float = 0.26
     atomics_per_second: float = 5e11
     atomic_us: float = 0.0016

@@ -83,7 +83,9 @@ def _mend_builder() -> None:
     for operation in (interpreter.ReduceOps, interpreter.ScanOps):
         operation.apply = _reductions.widen_soft(operation.apply)
     # The check for overflow of integers is a debugging aid of its own, and doubles the cost of every addition.
-    options = interpreter.InterpreterOptions(sanitize_overflow=False)
+    # bf16x6 keeps float32's digits, as the interpreter does anyway.
+    precisions = (*interpreter.InterpreterOptions.allowed_dot_input_precisions, "bf16x6")
+    options = interpreter.InterpreterOptions(sanitize_overflow=False, allowed_dot_input_precisions=precisions)
     for semantic in (interpreter.interpreter_semantic,):
         semantic.builder.options = options
 

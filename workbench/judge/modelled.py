@@ -187,7 +187,8 @@ def _product_rate(name: str, launch: RecordedLaunch, target: Target, constants: 
     staged = 1.0
     if launch.resources.stages < 3:
         staged = constants.unpipelined if launch.blocks > 2 else constants.unpipelined**2
-    rate = target.peak("tf32" if name == "tf32x3" else name) * max(0.95 * fed * staged, 0.02)
+    whole = {"tf32x3": "tf32", "bf16x6": "bfloat16"}.get(name, name)
+    rate = target.peak(whole) * max(0.95 * fed * staged, 0.02)
     if name in ("tf32", "tf32x3"):
         rate *= constants.tf32
-    return rate / constants.tf32x3 if name == "tf32x3" else rate
+    return rate / {"tf32x3": constants.tf32x3, "bf16x6": constants.bf16x6}.get(name, 1.0)

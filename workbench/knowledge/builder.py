@@ -218,6 +218,26 @@ class Builder:
         if counter in self._specs and counter not in self._counters:
             self._counters.append(counter)
 
+    def convolve(self, op: str, source: Handle, weight: Handle, window: Window, groups: int, out: Sequence[int], dtype: str) -> Handle:
+        """A convolution, `op` forward or transposed, over the last dimensions of a batch of images, which become `out` long."""
+        batch, channels, *_ = source.dims
+        made, taken = (weight.dims[0], weight.dims[1]) if op == "forward" else (weight.dims[1], weight.dims[0])
+        if groups == 1:
+            self.axes.unify(channels, taken)
+            parts: tuple[Dim, ...] = (made,)
+        elif op == "forward":
+            parts = self.axes.regroup((made,), (groups, self.axes.size(made) // groups))
+        else:
+            parts = (self.axes.new(groups, fixed=True), made)
+        if groups > 1:
+            self.axes.fixed.update(self.axes.resolve(parts[0]))
+        self.axes.fixed.update(atom for dim in weight.dims[2:] for atom in self.axes.resolve(dim))
+        space = tuple(self.axes.new(size) for size in out)
+        over = tuple(atom for dim in space for atom in dim)
+        atoms = (*batch, *(atom for dim in parts for atom in dim), *over)
+        value = Value(0, "conv", op, (source.value, weight.value), wide(dtype), atoms, over, window=window, groups=groups)
+        return Handle(self._add(value), (batch, tuple(atom for dim in parts for atom in dim), *space), dtype)
+
     # -- the end ------------------------------------------------------------------------------------------------------------------
 
     def finish(self, outputs: Sequence[tuple[Handle, tuple[int, ...]]]) -> Program:
@@ -240,6 +260,7 @@ class Builder:
                 value.over,
                 value.input,
                 value.window,
+                value.groups,
             )
             if key in known:
                 renamed[value.id] = known[key]
@@ -308,7 +329,7 @@ def memory_order(spec: InputSpec) -> tuple[tuple[int, ...], bool]:
 
 
 def _deps(value: Value, values: dict[int, Value]) -> frozenset[int]:
-    if value.kind in ("load", "window"):
+    if value.kind in ("load", "window", "conv"):
         return frozenset(value.atoms)
     if value.kind == "index":
         return frozenset(value.over)
@@ -328,6 +349,6 @@ def _check(used: Sequence[Value], accesses: Sequence[Access], atoms: set[int], f
         if len(set(value.atoms)) != len(value.atoms):
             raise UnsupportedError(f"{value.input} is combined with its own transpose after another op")
     known = {atom for access in accesses for dim in access.dims for atom in dim} | fixed
-    known |= {atom for value in used if value.kind == "window" for atom in value.over}
+    known |= {atom for value in used if value.kind in ("window", "conv") for atom in value.over}
     if atoms - known:
         raise UnsupportedError("a result with a dimension that no argument has")

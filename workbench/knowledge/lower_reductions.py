@@ -315,11 +315,20 @@ def _nll_loss(
 
 
 def _mm(builder: Builder, node: Node, x: Handle, y: Handle) -> Handle:
-    return builder.dot(x, y, node.dtype)
+    return _product(builder, x, y, node.dtype)
+
+
+def _product(builder: Builder, x: Handle, y: Handle, dtype: str) -> Handle:
+    """A matrix product; of a single row or column a sum of products, which waits for memory alone."""
+    if (x.dims[-2] and y.dims[-1]) or not x.dims[-1]:
+        return builder.dot(x, y, dtype)
+    builder.axes.unify(x.dims[-1], y.dims[-2])
+    wide = Handle(x.value, (*x.dims, ()), x.dtype), Handle(y.value, (*y.dims[:-2], (), *y.dims[-2:]), y.dtype)
+    return builder.reduce("sum", builder.map("mul", *wide, dtype=dtype), (-2,), False)
 
 
 def _addmm(builder: Builder, node: Node, bias: Handle, x: Handle, y: Handle, *, beta: Any = 1, alpha: Any = 1) -> Handle:
-    product = builder.dot(x, y, node.dtype)
+    product = _product(builder, x, y, node.dtype)
     product = product if alpha == 1 else builder.map("mul", product, alpha, dtype=node.dtype)
     if beta == 0:
         return product
@@ -330,7 +339,8 @@ def _addmm(builder: Builder, node: Node, bias: Handle, x: Handle, y: Handle, *, 
 def _linear(builder: Builder, node: Node, x: Handle, weight: Handle, bias: Handle | None = None) -> Handle:
     *batch, inner = x.dims
     rows = tuple(atom for dim in batch for atom in dim)
-    product = builder.dot(Handle(x.value, (rows, inner), x.dtype), Handle(weight.value, weight.dims[::-1], weight.dtype), node.dtype)
+    turned = Handle(weight.value, weight.dims[::-1], weight.dtype)
+    product = _product(builder, Handle(x.value, (rows, inner), x.dtype), turned, node.dtype)
     product = Handle(product.value, (*batch, product.dims[-1]), product.dtype)
     return product if bias is None else builder.map("add", product, bias, dtype=node.dtype)
 

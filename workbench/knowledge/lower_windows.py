@@ -80,22 +80,31 @@ def _convolution(
     size = [builder.axes.size(dim) for dim in weight.dims]
     rank = len(size) - 2
     window = Window(tuple(size[2:]), _each(stride, rank), _each(padding, rank), _each(dilation, rank))
+    if len(x.dims) != rank + 2:
+        raise UnsupportedError("a convolution without a batch")
     if transposed:
-        raise UnsupportedError("a transposed convolution")
-    if groups == 1 and set(window.kernel) == {1} and set(window.stride) == {1} and set(window.padding) == {0}:
+        result = _general(builder, node, "transposed", x, weight, window, groups)
+    elif groups == 1 and set(window.kernel) == {1} and set(window.stride) == {1} and set(window.padding) == {0}:
         result = _one_by_one(builder, node, x, weight)
     elif groups > 1 and groups == size[0] and size[1] == 1:
-        if len(x.dims) != rank + 2 or not x.dims[1]:
-            raise UnsupportedError("a convolution without a batch")
         builder.axes.unify(x.dims[1], weight.dims[0])
         builder.axes.fixed.update(atom for dim in weight.dims[2:] for atom in builder.axes.resolve(dim))  # it is unrolled
         result = _slide(builder, node, "weighted", x, window, weight=weight)
     else:
-        raise UnsupportedError("a convolution that is neither depthwise nor 1×1")
+        result = _general(builder, node, "forward", x, weight, window, groups)
     if bias is None:
         return result
     per_channel = Handle(bias.value, ((), *bias.dims, *((),) * rank), bias.dtype)
     return builder.map("add", result, per_channel, dtype=node.dtype)
+
+
+def _general(builder: Builder, node: Node, op: str, x: Handle, weight: Handle, window: Window, groups: int) -> Handle:
+    rank = len(window.kernel)
+    if any(not dim for dim in x.dims[-rank:]) or 1 in node.shape[1:]:
+        raise UnsupportedError("a convolution with a dimension of one element")
+    if math.prod(window.kernel) > MOST_TAPS:
+        raise UnsupportedError(f"a convolution by {math.prod(window.kernel)} elements")
+    return builder.convolve(op, x, weight, window, groups, node.shape[2:], node.dtype)
 
 
 def _one_by_one(builder: Builder, node: Node, x: Handle, weight: Handle) -> Handle:

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.knowledge.axes import Dim
 from workbench.knowledge.emit import Expr
 from workbench.knowledge.launcher import Launcher
-from workbench.knowledge.layout import Layout, LoopAxis
+from workbench.knowledge.layout import Layout, LoopAxis, group_atoms
 from workbench.knowledge.module import Kernel, kernel_name
 from workbench.knowledge.program import Program, Ref, Value
 from workbench.knowledge.scope import Names, Needs, Scope
@@ -47,15 +47,24 @@ class MatmulWriter:
         self, task: Task, program: Program, product: Product, choices: Mapping[str, Any], launcher: Launcher, needs: Needs
     ) -> None:
         self.task, self.program, self.product, self.choices, self.launcher, self.needs = task, program, product, choices, launcher, needs
-        batch = [LoopAxis("batch", "B", (product.batch,))] if product.batch else []
-        self.axes = [*batch, LoopAxis("rows", "M", (product.rows,)), LoopAxis("cols", "N", (product.columns,))]
-        self.axes = [axis for axis in self.axes if axis.atoms]
+        tensors = self.tensors
+        named = (("batch", "B", product.batch), ("rows", "M", product.rows), ("cols", "N", product.columns))
+        self.axes = [LoopAxis(name, size, group_atoms(atoms, tensors)) for name, size, atoms in named if atoms]
+        batch = product.batch
         self.layout = Layout(tuple(self.axes))
         self.batched = bool(batch)
         largest = max(program.elements(value.deps) for value in program.values)
         self.wide = ".to(tl.int64)" if largest >= 2**31 else ""
         self.outputs = [launcher.allocate(output, "out") for output in program.outputs]
         self.stop = "K"
+        self.taken_names: tuple[str, ...] = ()
+        """Names in the kernels that the epilogue must not take."""
+        self.is_split = any(axis.is_split for axis in self.axes)
+
+    @property
+    def tensors(self) -> list[Dim]:
+        """What the kernels walk by the product's axes."""
+        return tensors_of(self.program)
 
     def write(self) -> list[Kernel]:
         """The kernels, with their launches in the launcher."""
@@ -129,7 +138,8 @@ class MatmulWriter:
         ]
         if self.batched:
             lines.append(f"batch = tl.program_id(1){self.wide}")
-        return lines
+        layout = self._operand_layout("k", {})
+        return [*lines, *(line for axis in self.axes for line in layout.part_lines(axis, self.tensors))]
 
     def _empty_tiles(self) -> list[str]:
         """Where only a triangle of the result is kept: tiles outside of it are not multiplied."""
@@ -171,9 +181,9 @@ class MatmulWriter:
 
     def _epilogue(self, accumulator: str) -> list[str]:
         scope = Scope(
-            self.program, self.layout, Names([*_TAKEN, *(value.input for value in self.program.of_kind("scalar"))]), self.needs,
+            self.program, self.layout, Names([*_TAKEN, *self.taken_names, *(v.input for v in self.program.of_kind("scalar"))]), self.needs,
             mask=self._mask, pads={}, env={self.product.dot.id: Expr(accumulator)},
-            indexes={self.product.rows: "rows", self.product.columns: "cols"},
+            indexes={self.product.rows: "rows", self.product.columns: "cols"} if not self.is_split else {},
         )  # fmt: skip
         scope.compute([output.value.id for output in self.program.outputs if isinstance(output.value, Ref)])
         stores = []
@@ -187,6 +197,14 @@ class MatmulWriter:
         return "mask" if down and across else "rows < M" if down else "cols < N" if across else ""
 
     # -- the launch ---------------------------------------------------------------------------------------------------------------
+
+    def _sizes_used(self) -> list[tuple[str, str]]:
+        """Further arguments of the kernels, of which those that are used are passed."""
+        return []
+
+    def _constants_used(self) -> list[tuple[str, str]]:
+        """The same for constants."""
+        return []
 
     def _size(self, axis: str) -> str:
         atoms = {"batch": self.product.batch, "rows": self.product.rows, "cols": self.product.columns, "inner": self.product.inner}[axis]
@@ -207,10 +225,21 @@ class MatmulWriter:
         for size, axis in (("B", "batch"), ("M", "rows"), ("N", "cols"), ("K", "inner")):
             if used(size):
                 kernel.parameters.append((size, self._size(axis)))
-        kernel.constants = [(name, name) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP", "SPLIT") if used(name)]
+        for walked in self.axes:
+            if walked.is_split:
+                sizes = [(walked.group_size(place), self.launcher.size(group)) for place, group in enumerate(walked.groups)]
+                kernel.constants += [(name, size) for name, size in sizes if used(name)]
+        kernel.parameters += [(name, size) for name, size in self._sizes_used() if used(name)]
+        kernel.constants += [(name, size) for name, size in self._constants_used() if used(name)]
+        kernel.constants += [(name, name) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP", "SPLIT") if used(name)]
         kernel.options = {"num_warps": "NUM_WARPS"}
         if used("K"):
             kernel.options["num_stages"] = "NUM_STAGES"
+
+
+def tensors_of(program: Program) -> list[Dim]:
+    """The atoms of every tensor, in the order of its memory."""
+    return [value.atoms for value in program.of_kind("load")] + [output.atoms for output in program.outputs]
 
 
 def _triangle_of(program: Program, result: Any, product: Product) -> tuple[str, int] | None:

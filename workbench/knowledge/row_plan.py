@@ -155,7 +155,7 @@ def plan_rows(program: Program) -> RowPlan:
         UnsupportedError: there is no reduction, they disagree, or a tensor is not arranged in rows.
     """
     loops = program.of_kind("reduce", "scan")
-    if not loops or program.of_kind("dot"):
+    if not loops or program.of_kind("dot", "window", "conv"):
         raise UnsupportedError("it reduces nothing")
     over = set(loops[0].over)
     if any(set(value.over) != over for value in loops):

@@ -245,6 +245,38 @@ def cumprod_exclusive_masked(x, y):
     return torch.cat((torch.ones_like(products[..., :1]), products), -1) * y
 
 
+def conv_1d(x, w, b):
+    return F.conv1d(x, w, b, stride=3, padding=2, dilation=2)
+
+
+def conv_2d(x, w, b, r):
+    return torch.relu(F.conv2d(x, w, b, padding=(0, 1)) * r) - 1
+
+
+def conv_2d_groups(x, w):
+    return F.conv2d(x, w, stride=(2, 1), padding=1, groups=2)
+
+
+def conv_3d(x, w):
+    return F.conv3d(x, w, stride=(1, 2, 1), padding=(1, 0, 1))
+
+
+def conv_transposed_1d(x, w, b):
+    return F.conv_transpose1d(x, w, b, dilation=3)
+
+
+def conv_transposed_2d(x, w, b):
+    return F.gelu(F.conv_transpose2d(x, w, b, stride=(2, 3), padding=(1, 2), output_padding=(1, 0), groups=2, dilation=(2, 1)))
+
+
+def conv_transposed_3d(x, w):
+    return F.conv_transpose3d(x, w, padding=(0, 1, 0))
+
+
+def batch_broadcast(a, b, c):
+    return torch.matmul(a, b) + c
+
+
 CASES = (
     (softmax, [(5, 130)], "rows"),
     (log_softmax, [(3, 4, 70)], "rows"),
@@ -302,6 +334,14 @@ CASES = (
     (upper_of_product, [(40, 24), (24, 40)], "matmul"),
     (lower_of_product, [(40, 24), (24, 36)], "matmul"),
     (cumsum_from_end, [(5, 130)], "rows"),
+    (conv_1d, [(2, 5, 61), (7, 5, 3), (7,)], "convolution"),
+    (conv_2d, [(2, 6, 9, 14), (20, 6, 3, 2), (20,), (20, 1, 1)], "convolution"),
+    (conv_2d_groups, [(2, 6, 9, 14), (8, 3, 3, 3)], "convolution"),
+    (conv_3d, [(2, 3, 6, 7, 5), (18, 3, 3, 2, 3)], "convolution"),
+    (conv_transposed_1d, [(2, 5, 30), (5, 7, 3), (7,)], "convolution"),
+    (conv_transposed_2d, [(2, 6, 7, 5), (6, 9, 3, 4), (18,)], "convolution"),
+    (conv_transposed_3d, [(2, 4, 5, 6, 7), (4, 18, 3, 2, 3)], "convolution"),
+    (batch_broadcast, [(2, 3, 20, 30), (2, 3, 30, 17), (3, 1, 17)], "matmul"),
     (cumsum_exclusive, [(5, 130)], "rows"),
     (cumprod_exclusive_masked, [(3, 4, 19), (3, 4, 19)], "rows"),
 )

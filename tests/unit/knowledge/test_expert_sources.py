@@ -96,8 +96,9 @@ def test_policy_decides_the_precision_of_float32_products():
 
     op, shapes, _ = next(case for case in CASES if case[0].__name__ == "matmul")
     task = trace(op, *make(shapes, torch.float32), name="matmul")
-    assert experts.choices("matmul", task)["precision"] == ("ieee", "tf32x3")
+    assert experts.choices("matmul", task)["precision"] == ("bf16x6", "tf32x3", "ieee")
     assert experts.choices("matmul", replace(task, precision="tf32"))["precision"][0] == "tf32"
+    assert experts.choices("matmul", replace(task, target="hip:gfx942"))["precision"] == ("bf16x6", "ieee")
     assert experts.choices("matmul", replace(task, matmul_precision="high"))["precision"][0] == "tf32"
 
 

@@ -18,6 +18,7 @@ from workbench.errors import MisuseError
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts.base import Expert, Match
 from workbench.knowledge.experts.columns import COLUMNS
+from workbench.knowledge.experts.convolution import CONVOLUTION
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
 from workbench.knowledge.experts.cuda_pointwise import CUDA_POINTWISE
 from workbench.knowledge.experts.cuda_rows import CUDA_ROWS
@@ -39,7 +40,8 @@ _programs: dict[str, Program] = {}
 _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
     for expert in (
-        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
+        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION,
+        CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
     )
 }  # fmt: skip
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import group_atoms
-from workbench.knowledge.matmul_writer import MatmulWriter, Product
+from workbench.knowledge.matmul_writer import MatmulWriter, Product, tensors_of
 from workbench.knowledge.module import assemble
 from workbench.knowledge.program import Program
 from workbench.knowledge.scope import Needs
@@ -21,7 +21,8 @@ A product is computed tile by tile: two operand tiles meet in shared memory, ten
 in float32 until the whole inner dimension is done. Bias, activation, scale, residual and cast then happen in registers, before the
 result's only write: eager reads and writes the whole result again for each of them. Tiles of one neighbourhood run at the same time
 (grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split
-along it."""
+along it. Float32 operands are split in registers into three bfloat16 parts each, whose six products tensor cores make: twice the rate of
+plain float32, with its digits, since each step's sum is added outside of the tensor cores, which would cut it off."""
 
 
 def find_product(program: Program) -> Product:
@@ -31,7 +32,7 @@ def find_product(program: Program) -> Product:
         UnsupportedError: there is none or several, or something but elementwise maps surrounds it.
     """
     dots = program.of_kind("dot")
-    if len(dots) != 1 or program.of_kind("reduce", "scan", "size", "gather", "window"):
+    if len(dots) != 1 or program.of_kind("reduce", "scan", "size", "gather", "window", "conv"):
         raise UnsupportedError("it is not one matrix product with an elementwise epilogue")
     left, right = (program[ref] for ref in dots[0].refs)
     if left.kind != "load" or right.kind != "load":
@@ -45,15 +46,22 @@ def find_product(program: Program) -> Product:
     columns = tuple(atom for atom in right.atoms if atom not in inner and atom not in batch)
     if any(set(output.atoms) != {*batch, *rows, *columns} for output in program.outputs):
         raise UnsupportedError("a result of another shape than the product")
-    tensors = [value.atoms for value in program.of_kind("load")] + [output.atoms for output in program.outputs]
+    tensors = tensors_of(program)
     outer, *rest = group_atoms(columns, tensors) if columns else ((),)
     if not batch and len(rest) == 1:  # an operand without a batch, such as the weights of a 1×1 convolution
         batch, columns = outer, rest[0]
-    if any(len(group_atoms(axis, tensors)) > 1 for axis in (inner, batch, rows, columns)) or not inner:
-        raise UnsupportedError("a dimension of the product that is no single stretch of memory")
+    if not inner or len(group_atoms(inner, tensors)) > 1:
+        raise UnsupportedError("an inner dimension of the product that is no single stretch of memory")
+    if program.of_kind("index") and is_split(program, (rows, columns)):
+        raise UnsupportedError("a position along a dimension that is no single stretch of memory")
     if any(value.over not in (rows, columns) for value in program.of_kind("index")):
         raise UnsupportedError("a position along something else than the product's rows or columns")
     return Product(dots[0], left, right, batch, rows, columns, inner, dtypes[left.input])
+
+
+def is_split(program: Program, axes: Sequence[Dim]) -> bool:
+    """Whether one of the axes is no single stretch of memory in some tensor."""
+    return any(len(group_atoms(axis, tensors_of(program))) > 1 for axis in axes)
 
 
 def _fits(task: Task, program: Program) -> Match:
@@ -71,10 +79,9 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     few = tiles < processors and program.elements(product.inner) >= 512
     space["split"] = ("splitk", "none") if few and tiles * 4 <= processors else ("none", "splitk") if few else ("none",)
     space["order"] = ("grouped", "plain")
-    space["edges"] = ("mask", "wrap")
+    space["edges"] = ("mask",) if is_split(program, (product.rows, product.columns)) else ("mask", "wrap")
     if product.dtype == "float32":
-        exact = task.precision == "match" and task.matmul_precision == "highest"
-        space["precision"] = ("ieee", "tf32x3") if exact else ("tf32", "tf32x3", "ieee")
+        space["precision"] = precisions(task)
     return space
 
 
@@ -98,7 +105,7 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     processors = target.multiprocessors
     tune: dict[str, list[Any]] = {}
     if product.dtype == "float32":
-        tiles = [(128, 128, 32), (64, 64, 32), (128, 64, 32), (64, 128, 32)]
+        tiles = [(128, 128, 32), (128, 64, 32), (64, 128, 32), (64, 64, 32)]
         if choices.get("precision") == "ieee":
             tiles = [(128, 128, 16), (64, 64, 16), (128, 64, 16), (64, 64, 32)]
     else:
@@ -116,10 +123,24 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     if choices["order"] == "grouped":
         tune["GROUP"] = [8, 4, 16]
     if choices["split"] == "splitk":
-        tiles_now = max(1, _tiles(program, product, tune["TILE"][0][0], tune["TILE"][0][1]))
-        best = max(2, min(16, 1 << (max(1, processors // tiles_now).bit_length() - 1)))
-        tune["SPLIT"] = list(dict.fromkeys([best, max(2, best // 2), min(32, best * 2)]))
+        rows, columns, step = tune["TILE"][0]
+        tune["SPLIT"] = split_values(task, _tiles(program, product, rows, columns), _size(program, product.inner), step)
     return tune
+
+
+def precisions(task: Task) -> tuple[str, ...]:
+    """The ways to multiply float32 that the Task's policy and target allow, the most promising first."""
+    exact = task.precision == "match" and task.matmul_precision == "highest"
+    if get_target(task.target).backend == "hip":
+        return (*(() if exact else ("tf32",)), "bf16x6", "ieee")
+    return (*(() if exact else ("tf32",)), "bf16x6", "tf32x3", "ieee")
+
+
+def split_values(task: Task, tiles: int, inner: int, step: int) -> list[int]:
+    """How many programs share a tile's inner dimension: about as many as fill the card, each with some steps to do."""
+    most = max(2, min(128, inner // (4 * step)))
+    best = max(2, min(most, 1 << (max(1, get_target(task.target).multiprocessors // max(tiles, 1)).bit_length() - 1)))
+    return list(dict.fromkeys([best, max(2, best // 2), min(2 * most, best * 2)]))
 
 
 def _size(program: Program, axis: Dim) -> int:
@@ -129,6 +150,15 @@ def _size(program: Program, axis: Dim) -> int:
 def _tiles(program: Program, product: Product, rows: int, columns: int) -> int:
     down, across = -(-_size(program, product.rows) // rows), -(-_size(program, product.columns) // columns)
     return down * across * _size(program, product.batch)
+
+
+PRECISIONS = {
+    ("precision", "ieee"): "float32 products exactly, without tensor cores",
+    ("precision", "tf32x3"): "float32 operands in two TF32 parts each, whose three products on tensor cores keep float32's digits",
+    ("precision", "bf16x6"): "float32 operands in three bfloat16 parts each, whose six products on tensor cores keep float32's digits",
+    ("precision", "tf32"): "TF32 tensor cores, as the precision policy allows",
+}
+"""What the ways to multiply float32 mean."""
 
 
 MATMUL = Expert(
@@ -141,8 +171,6 @@ MATMUL = Expert(
         ("order", "plain"): "tiles run row by row: less index arithmetic",
         ("edges", "mask"): "loads past the edges are masked",
         ("edges", "wrap"): "loads past the edges wrap around, which spares the mask; what they give is never stored",
-        ("precision", "ieee"): "float32 products exactly, without tensor cores",
-        ("precision", "tf32x3"): "float32 operands in two TF32 parts each, whose three products on tensor cores keep float32's digits",
-        ("precision", "tf32"): "TF32 tensor cores, as the precision policy allows",
+        **PRECISIONS,
     },
 )  # fmt: skip

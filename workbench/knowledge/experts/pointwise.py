@@ -28,7 +28,7 @@ def elementwise(program: Program) -> Dim:
     Raises:
         UnsupportedError: the op is not elementwise, or its results differ in shape.
     """
-    if program.of_kind("reduce", "scan", "dot", "index", "size", "gather", "window"):
+    if program.of_kind("reduce", "scan", "dot", "index", "size", "gather", "window", "conv"):
         raise UnsupportedError("it is not elementwise")
     atoms = program.outputs[0].atoms
     if any(set(output.atoms) != set(atoms) for output in program.outputs):

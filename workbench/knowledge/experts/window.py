@@ -56,7 +56,7 @@ class Slide:
         if (
             len(found) != 1
             or any(not isinstance(output.value, Ref) for output in program.outputs)
-            or program.of_kind("reduce", "scan", "dot", "index", "size", "gather")
+            or program.of_kind("reduce", "scan", "dot", "index", "size", "gather", "conv")
         ):
             raise UnsupportedError("it is not one window with elementwise steps behind it")
         self.value: Value = found[0]
