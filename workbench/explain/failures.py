@@ -25,7 +25,8 @@ _BUILD = (
     (
         r"power of (2|two)",
         "A block's size is not a power of two.",
-        "Make every size in tl.arange, tl.zeros and tl.full a power of two (triton.next_power_of_2) and mask what lies beyond the edge.",
+        "Make every size in tl.arange (its end minus its start: begin at 0), tl.zeros and tl.full a power of two (triton.next_power_of_2), "
+        "and mask what lies beyond the edge.",
     ),
     (
         r"arange'?s arguments must be|must be a? ?(tl\.)?constexpr|constexpr",
@@ -99,6 +100,8 @@ def launch(evaluation: Evaluation, task: Task) -> Finding:
          "Mask every load and store with the tensor's real extent, and compute offsets in 64 bits where they may exceed 2^31."),
         (r"unexpected keyword|missing \d+ required|takes \d+ positional|unrecognised", "Arguments and parameters do not match.",
          "Make the call agree with the signature: every parameter once, and options (num_warps, num_stages) by keyword."),
+        (r"IndexError|[Dd]imension out of range", "It asks for a dimension that its tensor does not have.",
+         "Count the tensor's dimensions, and ask for no others: shape, stride and index."),
         (r"no attribute", "It uses something that an object does not have.", "Replace the attribute by one that exists."),
         (r"out of memory", "It allocates more memory than there is.", "Reuse the output as workspace, or work in pieces."),
         (r"[Ee]xpected .* device|same device|cpu tensor", "A tensor lies on the wrong device.", "Allocate everything with "
@@ -144,6 +147,9 @@ def mismatch(evaluation: Evaluation, task: Task) -> Finding:
         (r" is (torch\.)?\w+ where \w+ is right|dtype", "An output has the wrong dtype.",
          "Allocate the output with the reference's dtype; compute in float32 and convert once, when storing."),
         (r"alias|same memory|earlier", "Its outputs share memory between calls.", "Allocate the output anew in every call."),
+        (r"(never written|NaN \().*(only the last|the last \d|tail)", "The end of an axis is not written, or not read.",
+         "Compare masks with the real size (offsets < size, not size - 1), and round the number of programs or iterations up "
+         "(triton.cdiv)."),
         (r"never written|NaN \(", "Part of the output is never written, or comes from beside a tensor.",
          "Make the grid cover the whole output: triton.cdiv(size, BLOCK) programs on each axis, and give masked loads other=."),
         (r"tail|tile that is not covered|the last ", "The end of an axis is wrong: the partial tile.",

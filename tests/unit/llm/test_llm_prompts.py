@@ -43,7 +43,7 @@ def test_each_purpose_says_what_it_is_for():
     step = prompt("step")[1].content
     assert step.count("read x once") == 1 and "memory bound, 1.5× over the floor" in step and "modelled 24.1 µs" in step
     repair = prompt("repair")[1].content
-    assert "mask the tail tile" in repair and "at [0, 128] of output 0 got 0.0, expected 1.25" in repair and "67.3% of elements" in repair
+    assert "mask the tail tile" in repair and "at [0, 128] of output 0 got 0, expected 1.25" in repair and "67.3% of elements" in repair
     assert "arange's range must be a power of 2" in repair and "the smallest change" in repair
     crossover = prompt("crossover")[1].content
     assert "# Parent k1" in crossover and "# Parent k3" in crossover

@@ -218,8 +218,9 @@ def describe_result(evaluation: Evaluation) -> str:
     if evaluation.matched is not None and not evaluation.verdict.passes:
         parts.append(f"{evaluation.matched:.1%} of elements right")
     if witness := evaluation.witness:
-        seen = f"at {list(witness.index)} of output {witness.output} got {witness.got}, expected {witness.expected}, bound {witness.bound}"
-        parts.append(seen + (f" ({witness.pattern})" if witness.pattern else ""))
+        seen = f"at {list(witness.index)} of output {witness.output} got {_figure(witness.got)}, expected {_figure(witness.expected)}"
+        bound = f", bound {_figure(witness.bound)}" if witness.bound is not None else ""
+        parts.append(f"{seen}{bound}" + (f" ({witness.pattern})" if witness.pattern and witness.pattern not in evaluation.reason else ""))
     if evaluation.time_us is not None and evaluation.timing is not None:
         modelled = "modelled " if evaluation.timing.modelled else ""
         ratio = f", {evaluation.speedup.ratio:.2f}× {evaluation.speedup.against}" if evaluation.speedup else ""
@@ -237,7 +238,9 @@ def describe_result(evaluation: Evaluation) -> str:
 def _diagnosis(parent: Parent) -> str:
     if parent.diagnosis is None:
         return ""
-    evidence = f" ({'; '.join(parent.diagnosis.evidence[:3])})" if parent.diagnosis.evidence else ""
+    # What a failure shows is in the judge's result already.
+    told = parent.diagnosis.evidence[:3] if parent.evaluation.verdict.passes else ()
+    evidence = f" ({'; '.join(told)})" if told else ""
     return guarded(f"{parent.diagnosis.kind}: {parent.diagnosis.summary}{evidence}")
 
 
@@ -254,6 +257,10 @@ def _left(brief: Brief) -> str:
     if left.tokens is not None:
         parts.append(f"{left.tokens:,} tokens")
     return f"Left in this run: {', '.join(parts)}." if parts else ""
+
+
+def _figure(number: float | None) -> str:
+    return "nothing" if number is None else f"{number:.6g}"
 
 
 def _amount(number: float) -> str:
