@@ -182,6 +182,8 @@ class Builder:
 
     def dot(self, left: Handle, right: Handle, dtype: str) -> Handle:
         """Matrix product over the last dimension of `left` and the last but one of `right`, batched over the others."""
+        if not isinstance(left.value, Ref) or not isinstance(right.value, Ref):
+            raise UnsupportedError("a product with a constant")
         *batch, rows, inner = left.dims
         *batch_right, inner_right, columns = right.dims
         for one, other in zip(batch, batch_right, strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 from workbench.graph import Node
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.builder import FLOATS, INTEGERS, Builder, Handle, Unread
+from workbench.knowledge.lower_attention import ATTENTION
 from workbench.knowledge.lower_pointwise import POINTWISE
 from workbench.knowledge.lower_reductions import REDUCTIONS
 from workbench.knowledge.lower_windows import WINDOWS
@@ -83,7 +84,7 @@ def _lower_node(builder: Builder, node: Node, base: str, overload: str, value: C
     kwargs = {name: value(arg) for name, arg in node.kwargs.items()}
     if base == "getitem":
         return args[0][args[1]] if isinstance(args[0], tuple) else args[0]
-    lowering: Lowering | None = _VIEWS.get(base) or POINTWISE.get(base) or REDUCTIONS.get(base) or WINDOWS.get(base)
+    lowering: Lowering | None = _VIEWS.get(base) or POINTWISE.get(base) or REDUCTIONS.get(base) or WINDOWS.get(base) or ATTENTION.get(base)
     if lowering is None:
         raise UnsupportedError(f"{node.op} is not an op that the experts know")
     if base not in _SEE_FLIPS and any(isinstance(arg, Handle) and arg.flipped for arg in args):

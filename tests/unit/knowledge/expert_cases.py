@@ -277,6 +277,28 @@ def batch_broadcast(a, b, c):
     return torch.matmul(a, b) + c
 
 
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def attention_causal(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True) * 2
+
+
+def attention_biased(q, k, v, bias):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=0.3)
+
+
+def attention_by_hand(q, k, v, m):
+    score = torch.tanh((q @ k.transpose(-1, -2)) / 4) * 8
+    weight = torch.softmax(score.masked_fill(m[:, None, None] < -1, -float("inf")), -1)
+    return weight @ v
+
+
+def attention_shared_keys(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
 CASES = (
     (softmax, [(5, 130)], "rows"),
     (log_softmax, [(3, 4, 70)], "rows"),
@@ -342,6 +364,11 @@ CASES = (
     (conv_transposed_2d, [(2, 6, 7, 5), (6, 9, 3, 4), (18,)], "convolution"),
     (conv_transposed_3d, [(2, 4, 5, 6, 7), (4, 18, 3, 2, 3)], "convolution"),
     (batch_broadcast, [(2, 3, 20, 30), (2, 3, 30, 17), (3, 1, 17)], "matmul"),
+    (attention, [(2, 3, 37, 24), (2, 3, 45, 24), (2, 3, 45, 20)], "attention"),
+    (attention_causal, [(2, 3, 40, 16), (2, 3, 40, 16), (2, 3, 40, 16)], "attention"),
+    (attention_biased, [(2, 3, 20, 16), (2, 3, 33, 16), (2, 3, 33, 16), (3, 20, 33)], "attention"),
+    (attention_by_hand, [(2, 3, 20, 16), (2, 3, 33, 16), (2, 3, 33, 16), (2, 33)], "attention"),
+    (attention_shared_keys, [(2, 6, 20, 16), (2, 2, 20, 16), (2, 2, 20, 16)], "attention"),
     (cumsum_exclusive, [(5, 130)], "rows"),
     (cumprod_exclusive_masked, [(3, 4, 19), (3, 4, 19)], "rows"),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from workbench.capture.tracing import _KeepAttention, _op_name
 from workbench.graph import Graph, Node
 from workbench.task import InputSpec, OutputSpec, Task, Values, Work
 
@@ -21,7 +22,8 @@ def trace(fn, *args, name="op", target="cuda:90"):
 
     def of_tensors(*given):
         rest = iter(given)
-        return fn(*[next(rest) if isinstance(arg, torch.Tensor) else arg for arg in args])
+        with _KeepAttention():
+            return fn(*[next(rest) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
     traced = make_fx(of_tensors, tracing_mode="fake")(*tensors)
     traced.graph.eliminate_dead_code()
@@ -48,7 +50,7 @@ def trace(fn, *args, name="op", target="cuda:90"):
             renamed[node] = node.name if node.name not in names else node.name + "_n"
             value = node.meta["val"]
             value = value[0] if isinstance(value, (tuple, list)) else value
-            op = "getitem" if "getitem" in str(node.target) else str(node.target)
+            op = "getitem" if "getitem" in str(node.target) else _op_name(node.target)
             nodes.append(
                 Node(
                     renamed[node], op, encode(node.args), {k: encode(v) for k, v in node.kwargs.items()}, tuple(value.shape), _dtype(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from expert_cases import (
+    attention,
+    attention_causal,
     conv_2d_groups,
     conv_transposed_3d,
     cross_entropy,
@@ -42,6 +44,9 @@ BUILDS = {
     "matmul fp32": (matmul, [meta(4096, 4096, dtype=FP32), meta(4096, 4096, dtype=FP32)], {}, "cuda:90"),
     "conv_2d_groups": (conv_2d_groups, [meta(8, 256, 128, 128, dtype=FP32), meta(256, 128, 3, 3, dtype=FP32)], {}, "cuda:90"),
     "conv_transposed_3d": (conv_transposed_3d, [meta(8, 64, 32, 32, 32, dtype=FP32), meta(64, 64, 3, 3, 3, dtype=FP32)], {}, "cuda:90"),
+    "attention": (attention, [meta(4, 16, 2048, 128), meta(4, 16, 2048, 128), meta(4, 16, 2048, 128)], {}, "cuda:90"),
+    "attention causal": (attention_causal, [meta(4, 16, 2048, 64)] * 3, {}, "cuda:90"),
+    "attention fp32": (attention, [meta(4, 16, 2048, 64, dtype=FP32)] * 3, {}, "cuda:90"),
     "softmax on AMD": (softmax, [meta(4096, 8192)], {}, "hip:gfx942"),
     "gelu_mul on AMD": (gelu_mul, [meta(4096, 8192), meta(4096, 8192)], {}, "hip:gfx942"),
 }
@@ -59,7 +64,7 @@ def test_it_builds_without_spills_and_with_wide_accesses(name, tmp_path):
         assert launch.resources.spill_bytes == 0
     main = recording.launches[0].resources
     assert main.vector_bytes == 16 or name.startswith("conv")  # what a window sees begins anywhere
-    assert main.tensor_cores == name.startswith(("linear_gelu", "matmul", "conv"))
+    assert main.tensor_cores == name.startswith(("linear_gelu", "matmul", "conv", "attention"))
 
 
 def scalars(a, b):

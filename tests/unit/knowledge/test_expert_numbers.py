@@ -10,7 +10,7 @@ from expert_lab import run_interpreted, trace
 from workbench.build.tune import defaults
 from workbench.knowledge import experts
 
-SMALL = {"BLOCK": 64, "SPLIT": 4, "TILE": (16, 16, 16), "ROWS": 4, "COLS": 32}
+SMALL = {"BLOCK": 64, "SPLIT": 4, "TILE": (16, 16, 16), "ROWS": 4, "COLS": 32, "BLOCKS": (16, 16)}
 """Sizes that give several programs and a partial tile at these shapes."""
 
 

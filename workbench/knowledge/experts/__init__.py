@@ -16,6 +16,7 @@ from typing import Any
 from workbench.candidate import Backend
 from workbench.errors import MisuseError
 from workbench.knowledge.axes import UnsupportedError
+from workbench.knowledge.experts.attention import ATTENTION
 from workbench.knowledge.experts.base import Expert, Match
 from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.convolution import CONVOLUTION
@@ -40,7 +41,7 @@ _programs: dict[str, Program] = {}
 _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
     for expert in (
-        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION,
+        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION, ATTENTION,
         CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
     )
 }  # fmt: skip
