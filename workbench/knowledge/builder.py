@@ -180,8 +180,12 @@ class Builder:
         """The position along a dimension."""
         return Handle(self._add(Value(0, "index", dtype="int32", over=dim)), (dim,), "int64")
 
-    def dot(self, left: Handle, right: Handle, dtype: str) -> Handle:
-        """Matrix product over the last dimension of `left` and the last but one of `right`, batched over the others."""
+    def dot(self, left: Handle, right: Handle, dtype: str, order: Dim = ()) -> Handle:
+        """Matrix product over the last dimension of `left` and the last but one of `right`, batched over the others.
+
+        Args:
+            order: of the result's atoms in memory, where it is not that of its dimensions.
+        """
         if not isinstance(left.value, Ref) or not isinstance(right.value, Ref):
             raise UnsupportedError("a product with a constant")
         *batch, rows, inner = left.dims
@@ -189,25 +193,28 @@ class Builder:
         for one, other in zip(batch, batch_right, strict=True):
             self.axes.unify(one, other)
         self.axes.unify(inner, inner_right)
-        ref = self._add(Value(0, "dot", args=(left.value, right.value), dtype=wide(dtype), over=inner))
+        order = order or tuple(atom for dim in (*batch, rows, columns) for atom in dim)
+        ref = self._add(Value(0, "dot", args=(left.value, right.value), dtype=wide(dtype), over=inner, atoms=order))
         return Handle(ref, (*batch, rows, columns), dtype)
 
     def window(self, op: str, source: Handle, window: Window, out: Sequence[int], dtype: str, weight: Handle | None = None) -> Handle:
         """`op` (max, mean, weighted) over windows of an argument's last dimensions, which become `out` long."""
-        if not isinstance(source.value, Ref) or self._values[source.value.id].kind != "load":
-            raise UnsupportedError("a window over something that is computed first")
+        if not isinstance(source.value, Ref):
+            raise UnsupportedError("a window over a constant")
         if min(out) == 1 or any(not dim for dim in source.dims[-len(out) :]):
             raise UnsupportedError("a window over a dimension of one element")
-        access = self._accesses[source.value.id]
-        flat = tuple(atom for dim in source.dims for atom in dim)
-        if self.axes.resolve(flat) != self.axes.resolve(self._values[source.value.id].atoms) or not access.dense:
-            raise UnsupportedError("a window over an argument that is stored in another order")
+        if source.value.id in self._accesses:
+            flat = tuple(atom for dim in source.dims for atom in dim)
+            same = self.axes.resolve(flat) == self.axes.resolve(self._values[source.value.id].atoms)
+            if not same or not self._accesses[source.value.id].dense:
+                raise UnsupportedError("a window over an argument that is stored in another order")
         space = tuple(self.axes.new(size) for size in out)
         over = tuple(atom for dim in space for atom in dim)
         lead = source.dims[: -len(out)]
         atoms = (*(atom for dim in lead for atom in dim), *over)
         args = (source.value,) if weight is None else (source.value, weight.value)
-        return Handle(self._add(Value(0, "window", op, args, wide(dtype), atoms, over, window=window)), (*lead, *space), dtype)
+        value = Value(0, "window", op, args, wide(dtype), atoms, over, window=window, dims=source.dims)
+        return Handle(self._add(value), (*lead, *space), dtype)
 
     def update(self, running: Handle, value: Handle) -> None:
         """Writes a new value into a whole argument."""
@@ -237,7 +244,7 @@ class Builder:
         space = tuple(self.axes.new(size) for size in out)
         over = tuple(atom for dim in space for atom in dim)
         atoms = (*batch, *(atom for dim in parts for atom in dim), *over)
-        value = Value(0, "conv", op, (source.value, weight.value), wide(dtype), atoms, over, window=window, groups=groups)
+        value = Value(0, "conv", op, (source.value, weight.value), wide(dtype), atoms, over, window=window, groups=groups, dims=source.dims)
         return Handle(self._add(value), (batch, tuple(atom for dim in parts for atom in dim), *space), dtype)
 
     # -- the end ------------------------------------------------------------------------------------------------------------------
@@ -251,7 +258,8 @@ class Builder:
         accesses: dict[int, Access] = {}
         for value in self._values:
             args = tuple(Ref(renamed[arg.id]) if isinstance(arg, Ref) else arg for arg in value.args)
-            value = replace(value, args=args, atoms=resolve(value.atoms), over=resolve(value.over))
+            dims = tuple(resolve(dim) for dim in value.dims)
+            value = replace(value, args=args, atoms=resolve(value.atoms), over=resolve(value.over), dims=dims)
             # A bool equals an int in Python; the key must tell them apart.
             key = (
                 value.kind,

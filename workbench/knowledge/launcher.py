@@ -26,10 +26,10 @@ class Launcher:
         self.task, self.program, self._preferred = task, program, preferred or {}
         given = [spec.name for spec in task.inputs]
         used = [access.input for access in program.accesses if access.input not in given]
-        self.parameters = tuple(dict.fromkeys([*used, *program.counters]))
+        self.parameters = tuple(dict.fromkeys([*used, *(counter for counter in program.counters if counter not in given)]))
         self.names = Names({*given, *self.parameters, *taken})
         self.lines: list[str] = []
-        self._size: dict[int, str] = {}
+        self._size: dict[int, str] = {atom: str(program.sizes[atom]) for atom in program.fixed}
         self._dims: dict[Dim, str] = {}
         self._shape_of: dict[tuple[Dim, ...], str] = {}
         self.device = ""

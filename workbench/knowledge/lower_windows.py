@@ -111,7 +111,8 @@ def _one_by_one(builder: Builder, node: Node, x: Handle, weight: Handle) -> Hand
     """Weights times the image of each sample, its positions in a row."""
     batch, channels, *space = x.dims
     positions = tuple(atom for dim in space for atom in dim)
-    product = builder.dot(Handle(weight.value, weight.dims[:2], weight.dtype), Handle(x.value, (channels, positions), x.dtype), node.dtype)
+    left, right = Handle(weight.value, weight.dims[:2], weight.dtype), Handle(x.value, (channels, positions), x.dtype)
+    product = builder.dot(left, right, node.dtype, (*batch, *weight.dims[0], *positions))
     return Handle(product.value, (batch, product.dims[0], *space), node.dtype)
 
 

@@ -66,19 +66,32 @@ def assemble(
     needs: Needs,
 ) -> str:  # fmt: skip
     """The module's text."""
-    is_model = task.format == "model"
-    name = _private(task) if is_model else task.candidate_entry
-    own = launcher.parameters
-    model = model_class(task, name, own) if is_model else None
-    parts = [f'"""{textwrap.fill(title, WIDTH)}"""', _imports(needs, model.imports if model else ())]
-    if tune:
-        parts.append("\n".join(["TUNE = {", *(f'    "{name}": {list(values)},' for name, values in tune.items()), "}"]))
     blocks = [HELPERS[name].strip() for name in sorted(needs.helpers)]
     blocks += [kernel.definition() for kernel in kernels]
+    imports = ["from triton.language.extra import libdevice"] if needs.libdevice else []
+    return assemble_blocks(task, title, tune, blocks, launcher.lines, launcher.parameters, results, imports)
+
+
+def assemble_blocks(
+    task: Task, title: str, tune: Mapping[str, Sequence[Any]], blocks: Sequence[str], lines: Sequence[str], own: Sequence[str],
+    results: Sequence[str], imports: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """The module's text from that of its functions.
+
+    Args:
+        blocks: functions that come before the launcher.
+        lines: the launcher's body, up to its return; `own` are its parameters after the task's.
+    """
+    is_model = task.format == "model"
+    name = _private(task) if is_model else task.candidate_entry
+    model = model_class(task, name, own) if is_model else None
+    parts = [f'"""{textwrap.fill(title, WIDTH)}"""', _imports(model.imports if model else (), imports)]
+    blocks = list(blocks)
+    if tune:
+        parts.append("\n".join(["TUNE = {", *(f'    "{name}": {list(values)},' for name, values in tune.items()), "}"]))
     returned = results[0] if len(results) == 1 else ", ".join(results)
     signature = ", ".join([*(spec.name for spec in task.inputs), *own])
-    body = [*launcher.lines]
-    blocks.append("\n".join([f"def {name}({signature}):", *(f"    {line}" for line in [*body, f"return {returned}"])]))
+    blocks.append("\n".join([f"def {name}({signature}):", *(f"    {line}" for line in [*lines, f"return {returned}"])]))
     if model:
         blocks += [*model.needed, model.text]
     return "\n\n".join(parts) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
@@ -95,8 +108,6 @@ def _private(task: Task) -> str:
     return kernel_name(task).removesuffix("_kernel") + "_forward"
 
 
-def _imports(needs: Needs, more: Sequence[str]) -> str:
-    lines = ["import torch", *more, "import triton", "import triton.language as tl"]
-    if needs.libdevice:
-        lines.append("from triton.language.extra import libdevice")
+def _imports(more: Sequence[str], last: Sequence[str]) -> str:
+    lines = ["import torch", *more, "import triton", "import triton.language as tl", *last]
     return "\n".join(dict.fromkeys(lines))

@@ -45,17 +45,17 @@ class Value:
     Attributes:
         kind: load (an input's element), gather (an input's element at the position `args[0]` along `over`, where `args[1]` holds),
             scalar (a Python number that the caller passes), map (elementwise `op`), reduce and scan (`op` along the atoms `over`), index
-            (position along `over`), size (elements along `over`), dot (matrix product), given (what a kernel gets from elsewhere), window
-            (max, mean or weighted sum of what a window over `args[0]` sees, its weights in `args[1]`; `atoms` are its own dimensions, of
-            which those in `over` slide), conv (convolution of `args[0]` by the weights in `args[1]`, `op` forward or transposed, its own
-            dimensions as for a window: batch, groups, channels, positions).
+            (position along `over`), size (elements along `over`), dot (matrix product; `atoms` are its dimensions in their order), given
+            (what a kernel gets from elsewhere), window (max, mean or weighted sum of what a window over `args[0]` sees, its weights in
+            `args[1]`; `atoms` are its own dimensions, of which those in `over` slide), conv (convolution of `args[0]` by the weights in
+            `args[1]`, `op` forward or transposed, its own dimensions as for a window: batch, groups, channels, positions).
         args: operands, `Ref` or Python constants.
         dtype: in which it is computed: float32 for every narrower float.
         atoms: for a load: its dimensions flattened in the order of memory.
         over: for reduce, scan, index, size and gather, in the order of the loop.
         deps: the atoms that its value depends on.
         input: for a load, gather or scalar: which argument.
-        window: of a window or conv; `groups`: of a conv.
+        window: of a window or conv; `groups`: of a conv; `dims`: the dimensions of what a window or conv slides over.
         before: of a load: it is the element before this one along `over`, which exists from the second on.
     """
 
@@ -71,6 +71,7 @@ class Value:
     window: Window | None = None
     before: bool = False
     groups: int = 1
+    dims: tuple[Dim, ...] = ()
 
     @property
     def refs(self) -> tuple[int, ...]:

@@ -227,6 +227,11 @@ class RowWriter:
 
     def _block_loop(self, start: str, step: str, lines: Sequence[str], deep: bool = False) -> list[str]:
         head = [f"cols = start + {self.tile.arange()}"]
+        scans = {value.op.endswith("_from_end") for value in self.plan.program.of_kind("scan")}
+        if len(scans) == 2:
+            raise UnsupportedError("a scan from the start beside one from the end, in blocks")
+        if True in scans:
+            head.insert(0, "start = (N - 1) // BLOCK * BLOCK - behind")
         if deep:
             head = [
                 "lanes = tl.arange(0, BLOCK // VECTOR)[None, :, None] * VECTOR + tl.arange(0, VECTOR)[None, None, :]",
@@ -236,7 +241,8 @@ class RowWriter:
         head.append(f"mask = (rows < M) & ({inside})" if self.several else f"mask = {inside}")
         head += self.layout.part_lines(self.columns, self.plan.tensors)
         stages = ", num_stages=NUM_STAGES" if self.choices.get("prefetch") == "pipelined" else ""
-        return [f"for start in tl.range({start}, N, {step}{stages}):", *_indent([*head, *lines])]
+        variable = "behind" if True in scans else "start"
+        return [f"for {variable} in tl.range({start}, N, {step}{stages}):", *_indent([*head, *lines])]
 
     def _row_loop(self) -> tuple[str, list[str]]:
         if not self.several:
@@ -291,7 +297,7 @@ class RowWriter:
         return "mask"
 
     def _scope(self, mask: str) -> Scope:
-        taken = {"row", "rows", "cols", "mask", "start", "lanes", "first", "index", "part"}
+        taken = {"row", "rows", "cols", "mask", "start", "behind", "lanes", "first", "index", "part"}
         taken |= {"M", "N", "BLOCK", "DEPTH", "VECTOR", "EVEN", "ROWS", "SPLIT"}
         taken |= {axis.coordinate(place) for axis in self.layout.axes for place in range(len(axis.groups))}
         taken |= {axis.group_size(place) for axis in self.layout.axes for place in range(len(axis.groups))}
@@ -325,20 +331,20 @@ class RowWriter:
         """A running sum or product within the block, carried on from the blocks before where there are several."""
         axis = "axis=1" if self.several else "axis=0"
         function, sign = ("tl.cumsum", "+") if value.op.startswith("sum") else ("tl.cumprod", "*")
-        if value.op.endswith("_from_end"):
-            # What lies behind the row's end comes first: it must not count.
-            return Expr(f"{function}({masked}, {axis}, reverse=True)")
+        backwards = ", reverse=True" if value.op.endswith("_from_end") else ""
         if self.choices["passes"] == "row":
-            return Expr(f"{function}({operand.text}, {axis})")
+            # From the end, what lies behind the row's end comes first: it must not count.
+            return Expr(f"{function}({masked if backwards else operand.text}, {axis}{backwards})")
         carry = self._current.names.new("carry")
-        start = "0.0" if value.op == "sum" else "1.0"
+        start = "0.0" if value.op.startswith("sum") else "1.0"
         dtype = "tl.float64" if value.dtype == "float64" else "tl.float32"
         if not value.dtype.startswith("float"):
             raise UnsupportedError("a running integer sum in blocks")
         self._running.append(f"{carry} = {self.tile.per_row(start, dtype)}")
         block = self._current.assign("block", masked).text
-        running = self._current.assign("running", f"{function}({block}, {axis}) {sign} {carry}").text
-        self._current.lines.append(f"{carry} {sign}= {reduction(value.op, block, self.tile, self._current)}")
+        running = self._current.assign("running", f"{function}({block}, {axis}{backwards}) {sign} {carry}").text
+        total = reduction(value.op.removesuffix("_from_end"), block, self.tile, self._current)
+        self._current.lines.append(f"{carry} {sign}= {total}")
         return Expr(running)
 
     def _picked(self, scope: Scope, value: Value, position: str) -> str:

@@ -235,6 +235,10 @@ def cumsum_from_end(x):
     return torch.cumsum(x.flip(1), dim=1).flip(1)
 
 
+def cumprod_from_end(x):
+    return torch.cumprod((x / 8 + 1).flip(-1), dim=-1).flip(-1)
+
+
 def cumsum_exclusive(x):
     sums = torch.cumsum(x.narrow(dim=1, start=0, length=x.size(1) - 1), dim=1)
     return torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), sums), dim=1)
@@ -299,6 +303,35 @@ def attention_shared_keys(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
+def depthwise_then_pointwise(x, w, v):
+    return F.conv2d(F.conv2d(x, w, padding=1, groups=4), v)
+
+
+def linear_softmax(x, w, b):
+    return torch.softmax(F.gelu(F.linear(x, w, b)), -1)
+
+
+def layernorm_linear(x, w, b, v):
+    return torch.relu(F.linear(F.layer_norm(x, (x.shape[-1],), w, b), v))
+
+
+def conv_norm(x, w, b):
+    y = torch.tanh(F.conv2d(x, w, b))
+    return F.instance_norm(y) + y.mean((2, 3), keepdim=True)
+
+
+def conv_pool_sum(x, w):
+    return F.max_pool2d(F.conv_transpose2d(x, w, stride=2), 2).sum((1, 2, 3))
+
+
+def attention_wide(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def conv_transposed_groups(x, w):
+    return F.conv_transpose2d(x, w, stride=(2, 1), padding=(0, 1), groups=2)
+
+
 CASES = (
     (softmax, [(5, 130)], "rows"),
     (log_softmax, [(3, 4, 70)], "rows"),
@@ -355,13 +388,15 @@ CASES = (
     (conv_one_by_one, [(2, 20, 7, 9), (18, 20, 1, 1), (18,)], "matmul"),
     (upper_of_product, [(40, 24), (24, 40)], "matmul"),
     (lower_of_product, [(40, 24), (24, 36)], "matmul"),
-    (cumsum_from_end, [(5, 130)], "rows"),
+    (cumsum_from_end, [(5, 300)], "rows"),
+    (cumprod_from_end, [(3, 4, 300)], "rows"),
     (conv_1d, [(2, 5, 61), (7, 5, 3), (7,)], "convolution"),
     (conv_2d, [(2, 6, 9, 14), (20, 6, 3, 2), (20,), (20, 1, 1)], "convolution"),
     (conv_2d_groups, [(2, 6, 9, 14), (8, 3, 3, 3)], "convolution"),
     (conv_3d, [(2, 3, 6, 7, 5), (18, 3, 3, 2, 3)], "convolution"),
     (conv_transposed_1d, [(2, 5, 30), (5, 7, 3), (7,)], "convolution"),
     (conv_transposed_2d, [(2, 6, 7, 5), (6, 9, 3, 4), (18,)], "convolution"),
+    (conv_transposed_groups, [(2, 6, 7, 5), (6, 9, 3, 4)], "convolution"),
     (conv_transposed_3d, [(2, 4, 5, 6, 7), (4, 18, 3, 2, 3)], "convolution"),
     (batch_broadcast, [(2, 3, 20, 30), (2, 3, 30, 17), (3, 1, 17)], "matmul"),
     (attention, [(2, 3, 37, 24), (2, 3, 45, 24), (2, 3, 45, 20)], "attention"),
@@ -369,6 +404,12 @@ CASES = (
     (attention_biased, [(2, 3, 20, 16), (2, 3, 33, 16), (2, 3, 33, 16), (3, 20, 33)], "attention"),
     (attention_by_hand, [(2, 3, 20, 16), (2, 3, 33, 16), (2, 3, 33, 16), (2, 33)], "attention"),
     (attention_shared_keys, [(2, 6, 20, 16), (2, 2, 20, 16), (2, 2, 20, 16)], "attention"),
+    (depthwise_then_pointwise, [(2, 4, 9, 11), (4, 1, 3, 3), (5, 4, 1, 1)], "chain"),
+    (linear_softmax, [(20, 30), (40, 30), (40,)], "chain"),
+    (layernorm_linear, [(20, 40), (40,), (40,), (18, 40)], "chain"),
+    (conv_norm, [(2, 3, 9, 14), (5, 3, 3, 3), (5,)], "chain"),
+    (conv_pool_sum, [(2, 3, 9, 8), (3, 5, 3, 3)], "chain"),
+    (attention_wide, [(2, 3, 20, 300), (2, 3, 20, 300), (2, 3, 20, 300)], "chain"),
     (cumsum_exclusive, [(5, 130)], "rows"),
     (cumprod_exclusive_masked, [(3, 4, 19), (3, 4, 19)], "rows"),
 )

@@ -18,6 +18,7 @@ from workbench.errors import MisuseError
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts.attention import ATTENTION
 from workbench.knowledge.experts.base import Expert, Match
+from workbench.knowledge.experts.chain import CHAIN
 from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.convolution import CONVOLUTION
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
@@ -41,7 +42,7 @@ _programs: dict[str, Program] = {}
 _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
     for expert in (
-        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION, ATTENTION,
+        POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION, ATTENTION, CHAIN,
         CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
     )
 }  # fmt: skip

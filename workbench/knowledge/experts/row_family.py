@@ -54,12 +54,10 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     passes = []
     if lanes <= 2 * room:
         passes.append("row")
-    backwards = any(value.op.endswith("_from_end") for value in plan.program.of_kind("scan"))
-    if backwards and not passes:
-        raise UnsupportedError(f"a scan from the end of {length} elements, which one program can't hold")
-    if (lanes >= 256 or not passes) and not backwards:
+    scans = bool(plan.program.of_kind("scan"))
+    if lanes >= 256 or not passes:
         passes.append("loop")
-    splits = one_pass and not plan.program.of_kind("scan") and length >= 1024
+    splits = one_pass and not scans and length >= 1024
     programs = rows if plan.contiguous else max(rows // 64, 1)
     processors = get_target(task.target).multiprocessors
     # More rows than the card holds programs fill it by themselves.
@@ -69,8 +67,8 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     read_once = plan.contiguous and not plan.full_outputs and lanes >= 8192 and set(tracks) == {"online"}
     if "split" in passes and programs < processors and length >= 8192:
         passes = ["split", *(name for name in passes if name != "split")]
-    elif (lanes > room or read_once) and "loop" in passes:
-        # Where nothing is written along the row, a loop reads it once too, and its programs are small and many.
+    elif (lanes > room or read_once or (scans and lanes >= 16384)) and "loop" in passes:
+        # Where nothing is written along the row, or a running sum is carried on, a loop reads it once too, and its programs are small.
         passes = ["loop", *(name for name in passes if name != "loop")]
     space: dict[str, tuple[Any, ...]] = {"passes": tuple(passes)}
     if not plan.kept:
@@ -79,6 +77,9 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
         space["rows"] = ("several",)
     else:
         space["rows"] = ("several", "one") if lanes <= 1024 else ("one", "several") if lanes <= 4096 else ("one",)
+        if length >= 65536 and plan.rows >= 4 and _shares(plan):
+            # What all rows share, such as weights, is too long for the L1: several rows take it from the L2 together.
+            space["rows"] = ("several", "one")
     space["cache"] = ("default", "stream")
     looped = len(passes) > 1 or passes[0] != "row"
     if looped and "online" in tracks:
@@ -122,7 +123,7 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
         return tune
     if several:
         tune["ROWS"] = [64, 32, 128] if not plan.contiguous else [4, 2, 8]
-        tune["BLOCK"] = [32, 16, 64] if not plan.contiguous else [512, 1024, 256]
+        tune["BLOCK"] = [32, 16, 64] if not plan.contiguous else [1024, 2048, 512] if plan.length >= 65536 else [512, 1024, 256]
         tune["NUM_WARPS"] = [4, 8]
     elif any(plan.deep(tracks, choices) for tracks in plan.tracks(True, True)):
         tune["DEPTH"] = [4, 2, 8]
@@ -133,7 +134,8 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
         tune["NUM_WARPS"] = [16, 8, 4] if wide else [8, 4, 16] if most >= 16 else [8, 4]
     if choices["passes"] == "split":
         programs = max(plan.rows // (tune["ROWS"][0] if several else 1), 1)
-        wanted = 1 << max(1, (get_target(task.target).multiprocessors * 8 // programs - 1).bit_length())
+        # So many that an uneven last wave of programs does not show.
+        wanted = 1 << max(1, (get_target(task.target).multiprocessors * 16 // programs - 1).bit_length())
         blocks = max(2, plan.length // tune.get("BLOCK", [8192])[0])
         best = max(2, min(wanted, 1 << (blocks.bit_length() - 1), 2048))
         tune["SPLIT"] = _around(best, 2, 4096)
@@ -193,6 +195,11 @@ def check(plan: RowPlan, choices: Mapping[str, Any]) -> None:
     """
     if choices["passes"] == "split" and len(plan.tracks(choices.get("online") != "off", choices.get("statistics") != "two_pass")) != 1:
         raise UnsupportedError("a split row needs its statistics in one pass")
+
+
+def _shares(plan: RowPlan) -> bool:
+    """Whether every row reads some tensor along with its own elements."""
+    return any(plan.along_row(value) and not plan.is_full(value) for value in plan.program.of_kind("load"))
 
 
 def _is_big(plan: RowPlan, name: str) -> bool:

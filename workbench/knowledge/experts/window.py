@@ -65,6 +65,8 @@ class Slide:
         self.rank = len(self.window.kernel)
         self.source = program[self.value.refs[0]]
         self.weight = program[self.value.refs[1]].input if len(self.value.refs) > 1 else ""
+        if any(program[ref].kind != "load" for ref in self.value.refs):
+            raise UnsupportedError("a window over something that is computed first")
         access = next(access for access in program.accesses if access.input == self.source.input)
         self.lead = tuple(atom for dim in access.dims[: len(access.dims) - self.rank] for atom in dim)
         self.image = access.dims[len(access.dims) - self.rank :]
