@@ -381,6 +381,7 @@ export interface Prepared {
   notes: string[];
   degenerate: string;
   qualification: Json;
+  inductor: string;
 }
 
 export interface Asked {

@@ -100,6 +100,8 @@ class Prepared:
     degenerate: str = ""
     """The bad answer that the checker could not refuse on this op, such as ``zeros``; empty for a sound op."""
     qualification: Qualification = Qualification()
+    inductor: str = ""
+    """Inductor's own kernels for the op as a candidate's source, where ``torch.compile`` was measured and they can be turned into one."""
 
     @property
     def warning(self) -> str:

@@ -30,7 +30,10 @@ EVALUATIONS = 40
 
 @dataclass(frozen=True)
 class Row:
-    """One op's result. Times in µs; `modelled` where nothing was measured; `error` says why there is no best."""
+    """One op's result. Times in µs; `modelled` where nothing was measured; `error` says why there is no best.
+
+    `best_of` has the fastest of each kind that was judged: ``triton`` and ``cuda`` for the experts, ``inductor`` for Inductor's own.
+    """
 
     op: str
     eager_us: float | None = None
@@ -46,6 +49,7 @@ class Row:
     error: str = ""
     source: str = ""
     trials: tuple[Mapping[str, Any], ...] = ()
+    best_of: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def of_floor(self) -> float | None:
@@ -66,11 +70,19 @@ class Table:
     rows: tuple[Row, ...]
 
     def markdown(self) -> str:
-        head = ["op", "eager µs", "compile µs", "best µs", "floor µs", "of floor", "vs faster", "evaluations", "seconds", "recipe"]
-        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(line(row) for row in self.rows)]
+        kinds = self.kinds
+        head = ["op", "eager µs", "compile µs", *(_KINDS[kind] for kind in kinds), "best µs", "floor µs", "of floor", "vs faster"]
+        head += ["evaluations", "seconds", "recipe"]
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(line(row, kinds) for row in self.rows)]
         if any(row.modelled for row in self.rows):
             lines += ["", "Times are modelled: nothing was measured here."]
         return "\n".join(lines) + "\n"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What was judged side by side; empty where there is one kind alone."""
+        found = {kind for row in self.rows for kind in row.best_of}
+        return tuple(kind for kind in _KINDS if kind in found) if len(found) > 1 else ()
 
     def json(self) -> str:
         return json.dumps([{**encode(row), "of_floor": row.of_floor, "ratio": row.ratio} for row in self.rows], indent=1)
@@ -103,7 +115,7 @@ def run(
         started = time.perf_counter()
         row = bench_op(name, chosen.get(name) or OPS[name], device, mode, seed, evaluations, backends)
         rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
-        print(line(rows[-1]), file=sys.stderr, flush=True)
+        print(line(rows[-1], Table(tuple(rows)).kinds), file=sys.stderr, flush=True)
         if out is not None:
             folder = Path(out)
             folder.mkdir(parents=True, exist_ok=True)
@@ -137,9 +149,10 @@ async def _bench(
     name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int, backends: Sequence[Backend] = ("triton",)
 ) -> Row:  # fmt: skip
     from workbench.fleet import Local
+    from workbench.knowledge import inductor
 
     candidates = list(seeds(task, backends))
-    if not candidates:
+    if not candidates and device == "cpu":
         from workbench.knowledge.experts import why_none
 
         return Row(name, error=f"no expert fits: {why_none(task)}")
@@ -153,10 +166,19 @@ async def _bench(
 
     try:
         prepared = await fleet.prepare(None)
+        if prepared.inductor:
+            own = {"expert": inductor.PROPOSER}
+            candidates.insert(0, Candidate("k0", "triton", prepared.inductor, task.candidate_entry, own, proposer=inductor.PROPOSER))
+        if not candidates:
+            from workbench.knowledge.experts import why_none
+
+            return replace(_row(name, prepared, None, None, ()), error=f"no expert fits: {why_none(task)}")
         for candidate in candidates[:most]:
             await judge(candidate, {})
         order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
-        for candidate, evaluation in order[:TUNED]:
+        first = {_kind(candidate): (candidate, evaluation) for candidate, evaluation in reversed(order)}  # the fastest of each kind
+        rest = [pair for pair in order if all(pair[0] is not candidate for candidate, _ in first.values())]
+        for candidate, evaluation in [*first.values(), *rest[: max(0, TUNED - len(first))]]:
             await _tune(candidate, evaluation, judge, min(TUNE_POINTS, most - len(judged)))
         passing = [pair for pair in judged if pair[1].time_us]
         if passing:
@@ -186,11 +208,18 @@ async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) 
 
 
 def seeds(task: Task, backends: Sequence[Backend] = ("triton",)) -> Iterator[Candidate]:
-    """Every different source that the fitting experts can write for this task."""
+    """Every different source that the fitting experts can write for this task; of several backends in turns, so that none is late."""
+    each = [_seeds_of(task, backend) for backend in backends]
+    found = (candidate for turn in itertools.zip_longest(*each) for candidate in turn if candidate is not None)
+    for number, candidate in enumerate(found, 1):
+        yield replace(candidate, id=f"k{number}")
+
+
+def _seeds_of(task: Task, backend: Backend) -> Iterator[Candidate]:
     from workbench.knowledge import experts
 
     seen: set[str] = set()
-    for match in experts.match(task, backends):
+    for match in experts.match(task, (backend,)):
         space = experts.choices(match.expert, task)
         for values in itertools.product(*space.values()):
             chosen = dict(zip(space, values, strict=True))
@@ -223,7 +252,24 @@ def _row(
         name, times.get("eager"), times.get("compile"), final.time_us if final else None, prepared.floor_us,
         best.recipe if best else {}, final.parameters if final else {}, len(judged), verdicts=verdicts,
         modelled=bool(final and final.timing and final.timing.modelled), source=best.source if best else "", trials=trials,
+        best_of=_best_of(judged),
     )  # fmt: skip
+
+
+_KINDS = {"triton": "Triton µs", "cuda": "CUDA µs", "inductor": "Inductor's own µs"}
+
+
+def _kind(candidate: Candidate) -> str:
+    return "inductor" if candidate.proposer == "inductor" else candidate.backend
+
+
+def _best_of(judged: Sequence[tuple[Candidate, Evaluation]]) -> dict[str, float]:
+    """The fastest time of each kind; in quick mode, as all were judged in."""
+    best: dict[str, float] = {}
+    for candidate, evaluation in judged:
+        if evaluation.time_us and evaluation.mode == "quick":
+            best[_kind(candidate)] = min(evaluation.time_us, best.get(_kind(candidate), evaluation.time_us))
+    return best
 
 
 def row_of(data: Mapping[str, Any]) -> Row:
@@ -232,12 +278,21 @@ def row_of(data: Mapping[str, Any]) -> Row:
     return Row(**{name: value for name, value in data.items() if name in names})
 
 
-def line(row: Row) -> str:
-    """One row of the table."""
+def line(row: Row, kinds: Sequence[str] = ()) -> str:
+    """One row of the table, with columns for `kinds`."""
     recipe = ", ".join(f"{key}={value}" for key, value in {**row.recipe, **row.parameters}.items())
     share = f"{row.of_floor:.0%}" if row.of_floor else "-"
     ratio = f"{row.ratio:.2f}×" if row.ratio and not row.modelled else "-"
-    cells = [row.op, _us(row.eager_us), _us(row.compile_us), _us(row.best_us), _us(row.floor_us), share, ratio]
+    cells = [
+        row.op,
+        _us(row.eager_us),
+        _us(row.compile_us),
+        *(_us(row.best_of.get(kind)) for kind in kinds),
+        _us(row.best_us),
+        _us(row.floor_us),
+        share,
+        ratio,
+    ]
     return "| " + " | ".join([*cells, str(row.evaluations), f"{row.seconds:.0f}", row.error or recipe]) + " |"
 
 

@@ -13,6 +13,7 @@ from workbench.brief import Brief, Budget
 from workbench.candidate import Diagnosis, Evaluation
 from workbench.errors import WorkbenchError
 from workbench.events import Evaluated, Event, Noted, Proposed, Spent
+from workbench.evolution.replay import take_prepared
 from workbench.evolution.run import LOST, Run
 
 
@@ -61,7 +62,7 @@ async def prepare(run: Run) -> bool:
     if before is not None and before.device != prepared.device:
         run.end(f"this run was judged on {before.device}, here is {prepared.device}: start a new run, its elites come along")
         return False
-    run.search.floor_us = prepared.floor_us
+    take_prepared(run.search, prepared)
     run.record(prepared)
     started = run.recorder.view.started
     told = before is not None and before.degenerate  # who resumes such a run knows

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.brief import Brief, Budget
 from workbench.errors import StoreError
 from workbench.events import Acted, Asked, Evaluated, Prepared, Proposed, RunStarted, Spent, Stamped, Submitted
+from workbench.knowledge import inductor
 from workbench.proposers.recording import MODELS_ALONE
 from workbench.records import digest
 from workbench.search import Mechanisms, Search
@@ -28,6 +29,13 @@ def make_search(started: RunStarted) -> Search:
         mechanisms=Mechanisms.of(started.mechanisms),
         seeding=_seeds(started.proposers), proposing=bool(started.experts) or any(name != "experts" for name in started.proposers),
     )  # fmt: skip
+
+
+def take_prepared(search: Search, prepared: Prepared) -> None:
+    """What the judge found before the first candidate: the floor, and what Inductor makes of the op."""
+    search.floor_us = prepared.floor_us
+    if prepared.inductor:
+        search.offer(prepared.inductor, inductor.PROPOSER, inductor.PLAN)
 
 
 def _seeds(proposers: Sequence[str]) -> bool:
@@ -69,8 +77,8 @@ def replay(events: Sequence[Stamped]) -> Replayed:
                 search.tell(received, evaluation, diagnosis)
             case Spent(spent=spent):
                 search.charge(Budget(seconds=max((spent.seconds or 0.0) - (search.spent.seconds or 0.0), 0.0)))
-            case Prepared(floor_us=floor_us):
-                search.floor_us = floor_us
+            case Prepared() as prepared:
+                take_prepared(search, prepared)
             case Submitted(candidate=one):
                 search.submit(one.source, one.backend, parent=one.parents[0] if one.parents else "", plan=one.plan)
             case Acted(verb=verb, argument=argument):

@@ -34,6 +34,7 @@ from workbench.target import Target, get_target
 from workbench.task import Task
 
 _LATE_SECONDS = 0.05
+_END_SECONDS = 10.0
 """How long after its last call a candidate's output is looked at again."""
 
 _TRIES = 3
@@ -70,6 +71,7 @@ class Clock:
         self._mps = place == "cuda" and nvml.under_mps()
         self._measured: dict[str, list[list[float]]] = {}
         self._baselines: tuple[Baseline, ...] | None = None
+        self.generated: dict[str, Any] = {}
         self._idler: tuple[contextlib.ExitStack, Player] | None = None
 
     def baselines(self) -> tuple[Baseline, ...]:
@@ -263,16 +265,28 @@ class Clock:
         if self._mps:
             return Baseline(name, None, _MPS)  # type: ignore[arg-type]
         try:
-            with self._baseline_worker(name) as worker, self._play(name, worker) as player:
-                player.call(self._next_seed())  # compiles, and may take minutes: others may use the card meanwhile
-                with self._alone(None):
-                    player.warm(BASELINE)
-                    for _ in range(BASELINE.blocks):
-                        player.block(BASELINE.calls, listen=False)
+            with self._baseline_worker(name) as worker:
+                with self._play(name, worker) as player:
+                    player.call(self._next_seed())  # compiles, and may take minutes: others may use the card meanwhile
+                    with self._alone(None):
+                        player.warm(BASELINE)
+                        for _ in range(BASELINE.blocks):
+                            player.block(BASELINE.calls, listen=False)
+                if name == "compile":
+                    self.generated = self._ask_generated(worker)
         except (WorkerLost, Stop) as error:
             return Baseline(name, None, str(error))  # type: ignore[arg-type]
         self._measured[name] = player.claims
         return Baseline(name, statistics.timing(player.claims))  # type: ignore[arg-type]
+
+    def _ask_generated(self, worker: Worker) -> dict[str, Any]:
+        """What torch.compile made, see `generated`. A worker that can't say costs no baseline."""
+        try:
+            worker.receive(_END_SECONDS)  # the end of its playing
+            answer = worker.ask({"do": "generated"}, self.limits.load)
+        except WorkerLost as error:
+            return {"reason": str(error)}
+        return dict(answer.get("generated") or {"reason": in_words(answer["error"]) if "error" in answer else ""})
 
     @contextlib.contextmanager
     def _baseline_worker(self, name: str) -> Iterator[Worker]:

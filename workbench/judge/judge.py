@@ -23,7 +23,7 @@ import torch
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
 from workbench.errors import CaptureError
 from workbench.events import Prepared, Qualification
-from workbench.judge import labels, qualify, sandbox, sanitizer, state
+from workbench.judge import generated, labels, qualify, sandbox, sanitizer, state
 from workbench.judge.context import Context, Workers
 from workbench.judge.pool import Nursery
 from workbench.judge.probe import disagreement
@@ -92,10 +92,14 @@ class Judge:
         if not labels.kernelguard_available():
             notes.append("not scanned: KernelGuard is not installed")
         qualification = self.qualify()
+        baselines = self._baselines()
+        inductor, why_not = self._inductor()
+        if why_not:
+            notes.append(f"Inductor's own kernels are no seed: {why_not}")
         self._prepared = Prepared(
-            floor_us=floor_us(self.task.work, context.target), baselines=self._baselines(), device=self._device_in_words(),
+            floor_us=floor_us(self.task.work, context.target), baselines=baselines, device=self._device_in_words(),
             environment=self._environment(), notes=(*notes, *_in_words(qualification)), degenerate=qualification.degenerate,
-            qualification=qualification,
+            qualification=qualification, inductor=inductor,
         )  # fmt: skip
         if self._prepared.warning:
             self._prepared = replace(self._prepared, notes=(self._prepared.warning, *self._prepared.notes))
@@ -197,6 +201,11 @@ class Judge:
             Baseline("eager", eager, "" if eager else "its graph could not be traced"),
             Baseline("compile", None, "needs a GPU to be measured"),
         )
+
+    def _inductor(self) -> tuple[str, str]:
+        """What torch.compile made of the op, as a candidate's source; or why it is none. Both empty where nothing was compiled."""
+        told = self.context.clock().generated if self.context.measured else {}
+        return generated.seed(self.task, told) if told else ("", "")
 
     def _device_in_words(self) -> str:
         if self.context.device == "cuda":

@@ -80,6 +80,7 @@ class Driver:
         self.function: Callable[..., Any] | None = None
         self.module: torch.nn.Module | None = None
         self.device = "cpu"
+        self._watch: Any = None
         self._inputs: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
         torch.set_grad_enabled(False)
@@ -121,9 +122,18 @@ class Driver:
         reference = load_reference(full, device=device, seed=seed)
         self.device = device
         self.module = reference.module
-        call = torch.compile(reference.call, mode="max-autotune-no-cudagraphs", dynamic=False) if compile else reference.call
+        call = reference.call
+        if compile:
+            from workbench.judge.generated import Watch
+
+            self._watch = Watch(reference.module)
+            call = torch.compile(reference.call, mode="max-autotune-no-cudagraphs", dynamic=False)
         self.function = with_changed(call, reference.changes) if reference.changes else call
         return {}
+
+    def do_generated(self) -> dict[str, Any]:
+        """What torch.compile made of the reference, once it has been called."""
+        return {"generated": self._watch.told() if self._watch is not None else {}}
 
     def do_record(
         self, *, source: str, entry: str, parameters: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]], format: str,

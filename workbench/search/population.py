@@ -49,13 +49,13 @@ class Population:
         for place in range(max(len(experts), len(self.islands)) if experts else 0):
             self.islands[place % len(self.islands)].seeds.append(experts[place % len(experts)])
 
-    def earlier(self, elites: Sequence[Candidate]) -> list[Idea]:
-        """Elites of an earlier run, to be judged again here."""
+    def earlier(self, elites: Sequence[Candidate], why: str = "an elite of the earlier run, judged again") -> list[Idea]:
+        """Elites of an earlier run, to be judged again here; or other candidates that are there already."""
         ideas = []
         for place, elite in enumerate(elites):
             home = self.home(elite) or self.islands[place % len(self.islands)]
             given = replace(elite, id="", island=home.name, parents=(), brief="")
-            ideas.append(Idea("seed", home, given=given, directive="an elite of the earlier run, judged again", counts=False))
+            ideas.append(Idea("seed", home, given=given, directive=why, counts=False))
         return ideas
 
     def wake(self) -> None:

@@ -84,6 +84,8 @@ class Search:
         self._proposing = proposing
         self._asked = AskQueue()
         self._wishes: deque[Idea] = deque()
+        self._offered: set[str] = set()
+        self._seeding = seeding
         self.tried: dict[str, str] = {}
         self._hints: list[str] = []
         self._bans: list[str] = []
@@ -277,6 +279,14 @@ class Search:
         self._wishes.insert(earlier, Idea("person", island, parents=parents, given=candidate, counts=False))
         self._wake()
         return candidate
+
+    def offer(self, source: str, proposer: str, plan: str, backend: Backend = "triton") -> None:
+        """A seed that nobody here writes, such as Inductor's own kernels: judged before the experts'. One a proposer, each source once."""
+        if proposer in self._offered or digest(source) in self.tried or not (self._seeding and self.mechanisms.seeds):
+            return
+        self._offered.add(proposer)
+        seed = Candidate(id="", backend=backend, source=source, entry=self.task.candidate_entry, proposer=proposer, plan=plan)
+        self._wishes.extend(self._population.earlier((seed,), plan))
 
     def reopen(self) -> None:
         """Goes on after a plateau, the floor, or nothing new. Caps stay caps."""
