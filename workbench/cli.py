@@ -139,6 +139,10 @@ def _parser() -> argparse.ArgumentParser:
     searching.add_argument("--seeds", type=int, default=10, metavar="N", help="runs of each op in each arm (default %(default)s)")
     searching.add_argument("--evaluations", type=int, default=40, metavar="N", help="of one run at most (default %(default)s)")
     searching.add_argument("--ops", default="", metavar="A,B", help="only these ops")
+    searching.add_argument("--rugged", action="store_true", help="made landscapes in place of the recorded ones")
+    searching.add_argument(
+        "--programmers", action="store_true", help="the mechanisms that rest most on who writes, under other programmers"
+    )
     searching.add_argument("--record", type=Path, metavar="FILE", help="instead: judge the designs here, and write the table of verdicts")
     searching.add_argument("--json", action="store_true")
 
@@ -170,7 +174,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _runs(options: argparse.Namespace) -> int:
     from workbench.store import open_default
 
-    runs = open_default(Path.cwd()).runs()
+    runs = [run.as_seen() for run in open_default(Path.cwd()).runs()]
     if options.json:
         from workbench.records import encode
 
@@ -236,7 +240,7 @@ def _bench_search(options: argparse.Namespace) -> int:
         return 0
     from workbench.bench.search import main as compare
 
-    return compare(options.seeds, options.evaluations, ops, options.json)
+    return compare(options.seeds, options.evaluations, ops, options.json, options.rugged, options.programmers)
 
 
 def _bench_board(options: argparse.Namespace) -> int:

@@ -3,7 +3,8 @@
 The table is recorded by ``python -m workbench bench search --record FILE`` from the judge of this machine, and ships with the package. A
 *design* is what a programmer would write: an expert's structural choices, launcher habits that cost time, and at most one mistake. All
 choices and tunable points of all experts that fit an op are judged as they are; habits and mistakes are judged on the default choices, and
-stand for the same habit or mistake elsewhere (a habit is one more launch or copy, so its time is added).
+stand for the same habit or mistake elsewhere (a habit is one more launch or copy, so its time is added). Diagnoses are not kept: they are
+made of the recorded figures by today's `explain.diagnosis`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from workbench.bench.ops import OPS
-from workbench.candidate import Candidate, Verdict
+from workbench.candidate import Candidate, ModelledTime, Resources, Verdict, Witness
 from workbench.records import decode, encode
 from workbench.task import Task
 
@@ -80,31 +81,27 @@ BUGS: Mapping[str, Callable[[str, str], str]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was made of an evaluation: its diagnosis in short, and the descriptors of its strategy."""
-
-    kind: str
-    summary: str
-    directive: str
-    descriptors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Row:
-    """One design at one point of its tunable space.
+    """One design at one point of its tunable space, and what the judge found of it: enough to diagnose it.
 
-    `recipe` and `finding` are places in the land's lists; `habit` and `bug` are names, empty for none, and only one of the two is given.
+    `recipe` is a place in the land's list; `habit` and `bug` are names, empty for none, and only one of the two is given. Where there is
+    `advice` (kind, summary, directive), it is the diagnosis.
     """
 
     recipe: int
-    parameters: Mapping[str, Any]
-    verdict: Verdict
-    finding: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict = Verdict.NOT_JUDGED
     time_us: float | None = None
     matched: float | None = None
     reason: str = ""
     habit: str = ""
     bug: str = ""
+    witness: Witness | None = None
+    labels: tuple[str, ...] = ()
+    resources: tuple[Resources, ...] = ()
+    modelled: ModelledTime | None = None
+    descriptors: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,8 +109,8 @@ class Land:
     """One op: its task, floor, and all that was judged.
 
     Attributes:
-        recipes: ``{"expert": name, **choices}``, the default choices of the best expert first; `tunes`: the tunable space of each.
-        findings: each once.
+        recipes: ``{"expert": name, **choices}``, the default choices of the best expert first.
+        tunes: the tunable space of each recipe.
     """
 
     op: str
@@ -122,7 +119,6 @@ class Land:
     device: str
     recipes: tuple[Mapping[str, Any], ...]
     tunes: tuple[Mapping[str, tuple[Any, ...]], ...]
-    findings: tuple[Finding, ...]
     rows: tuple[Row, ...]
 
 
@@ -138,15 +134,21 @@ def record(path: Path, ops: Sequence[str] = RECORDED) -> None:
     for op in ops:
         if op not in done:
             done[op] = asyncio.run(_record(op))
-            text = "".join(json.dumps(encode(done[name]), ensure_ascii=False) + "\n" for name in ops if name in done)
-            path.write_text(text, encoding="utf-8")
+            path.write_text("".join(map(_line, done.values())), encoding="utf-8")
             print(f"{op}: {len(done[op].rows)} designs judged", file=sys.stderr, flush=True)
+
+
+def _line(land: Land) -> str:
+    """One line of the table. Of a row only what is not as it is by default."""
+    data = encode(land)
+    plain = encode(Row(-1))
+    data["rows"] = [{key: value for key, value in row.items() if value != plain[key]} for row in data["rows"]]
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 async def _record(op: str) -> Land:
     from workbench.build.tune import read_tune
     from workbench.capture import capture_file
-    from workbench.explain.diagnosis import diagnose
     from workbench.explain.strategy import describe
     from workbench.fleet import Local
 
@@ -157,18 +159,20 @@ async def _record(op: str) -> Land:
     fleet = Local(task, seed=1)
     recipes, sources = zip(*_structures(task), strict=True)
     tunes = tuple(thinned(read_tune(source), POINTS) for source in sources)
-    findings: dict[Finding, int] = {}
     rows: list[Row] = []
 
     async def judge(place: int, source: str, parameters: Mapping[str, Any], habit: str = "", bug: str = "") -> None:
-        candidate = Candidate(f"k{len(rows)}", "triton", source, task.candidate_entry, recipes[place])
-        found = await fleet.evaluate(candidate, parameters, id=f"k{len(rows)}.0")
-        why = diagnose(found, task, prepared.floor_us)
-        finding = Finding(why.kind, why.summary, why.directive, describe(candidate, found))
+        name = f"k{len(rows)}"
+        candidate = Candidate(name, "triton", source, task.candidate_entry, recipes[place])
+        found = await fleet.evaluate(candidate, parameters, id=f"{name}.0")
+        if bug and found.verdict.passes:
+            print(f"{op}: {bug} passes, so it is no mistake here and not in the table", file=sys.stderr, flush=True)
+            return
         rows.append(Row(
-            place, dict(parameters), found.verdict, findings.setdefault(finding, len(findings)), found.time_us, found.matched,
-            "" if found.verdict.passes else found.reason, habit, bug,
+            place, dict(parameters), found.verdict, found.time_us, found.matched, "" if found.verdict.passes else found.reason, habit, bug,
+            found.witness, found.labels, found.resources, found.modelled, describe(candidate, found),
         ))  # fmt: skip
+        print(f"{op}: {len(rows)} judged", file=sys.stderr, flush=True)
 
     try:
         prepared = await fleet.prepare(None)
@@ -181,7 +185,7 @@ async def _record(op: str) -> Land:
                     await judge(0, changed, {}, **{what: name})
     finally:
         await fleet.close()
-    return Land(op, task, prepared.floor_us, prepared.device, recipes, tunes, tuple(findings), tuple(rows))
+    return Land(op, task, prepared.floor_us, prepared.device, recipes, tunes, tuple(rows))
 
 
 def _structures(task: Task) -> Iterator[tuple[dict[str, Any], str]]:

@@ -8,6 +8,7 @@ mechanism helps it only as far as its words name the moves that are fast in the 
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +18,16 @@ from typing import Any
 from workbench.bench.landscape import HABITS, Land, Row
 from workbench.brief import Brief, Proposal, Usage
 from workbench.candidate import Candidate, Diagnosis, Evaluation, Timing, Verdict
+from workbench.explain.diagnosis import diagnose
 from workbench.proposers.llm.bandit import Bandit
 from workbench.proposers.llm.rewards import reward_of
-from workbench.records import digest
+from workbench.search.members import point_key
 
 WORDS: Mapping[str, str] = {
     "passes": r"\bone pass|\bpass(es)?\b|whole row|in registers|\bonce\b|\bloop\b",
-    "rows": r"\brows\b.*\bprogram\b",
+    "rows": r"\brows\b.*\bprogram\b|\bprogram\b.*\brows\b",
     "cache": r"evict|streamed|cache hint|used once",
-    "grid": r"persistent|\bwaves?\b|fewer programs|launch cost",
+    "grid": r"persistent|\bwaves?\b|fewer programs|launch cost|several rows",
     "prefetch": r"in flight|pipelin|prefetch|num_stages|asynchron",
     "online": r"\bonline\b|exp2?\b|exponential|reciprocal",
     "statistics": r"welford|two[- ]pass|variance",
@@ -43,6 +45,8 @@ WORDS: Mapping[str, str] = {
 }
 """How each move is named in texts."""
 
+_CLEAR = (Verdict.DOES_NOT_BUILD, Verdict.CRASHED)
+
 
 @dataclass(frozen=True)
 class Skill:
@@ -50,13 +54,16 @@ class Skill:
 
     Attributes:
         heed: how much likelier a move becomes by being named.
-        slip: chance of a new mistake in a step or crossover. In a seed it is twice that, in a repair a third.
+        slip: chance of a new mistake for each choice that a step or crossover changes. A seed has two chances, a repair a third of one.
+        clear: how much likelier a mistake is found when its message names line and cause, as a compiler's or an exception's does. One
+            that only shows in wrong figures is found as far as `heed` goes.
         habit: chance of each costly habit in a seed.
         price: USD of an answer.
     """
 
     heed: float = 4.0
     slip: float = 0.25
+    clear: float = 20.0
     habit: float = 0.4
     price: float = 0.01
 
@@ -77,6 +84,9 @@ class Programmer:
         self.land, self.skills = land, dict(skills)
         self.bandit = Bandit(tuple(skills), seed=seed, expected={name: one.price for name, one in skills.items()}, learning=learning)
         self.bugs = tuple(row.bug for row in land.rows if row.bug)
+        self._places: dict[Any, int] = {frozenset(recipe.items()): place for place, recipe in reversed(list(enumerate(land.recipes)))}
+        keys = dict.fromkeys(name for one in land.recipes for name in one)
+        self._values = {key: tuple(dict.fromkeys(one[key] for one in land.recipes if key in one)) for key in keys}
         self._made: dict[str, str] = {}
         self._seed = seed
 
@@ -106,11 +116,10 @@ class Programmer:
         if not brief.parents:
             habits = tuple(name for name in HABITS if rng.random() < skill.habit)
             design, plan, cites = self._moved(Design(rng.randrange(len(self.land.recipes)), habits), brief, skill, rng)
-            return self._slipped(design, 2 * skill.slip, rng), plan, cites
+            return self._slipped(design, 1 - (1 - skill.slip) ** 2, rng), plan, cites
         parent = read(brief.parents[0].candidate.source)
         if brief.kind == "repair":
-            told = " ".join((brief.directive, brief.parents[0].evaluation.reason, _summary(brief)))
-            guess = rng.choices(self.bugs, [skill.heed if _names(bug, told) else 1.0 for bug in self.bugs])[0]
+            guess = rng.choices(self.bugs, [_suspicion(bug, brief, skill) for bug in self.bugs])[0]
             mended = replace(parent, bug="") if guess == parent.bug else parent
             return self._slipped(mended, skill.slip / 3, rng), f"rewrite: {guess}", ()
         if brief.kind == "crossover":
@@ -118,9 +127,15 @@ class Programmer:
             one, two = self.land.recipes[parent.recipe], self.land.recipes[other.recipe]
             taken = {key: value for key, value in two.items() if rng.random() < 0.5}
             design = Design(self._nearest({**one, **taken}), tuple(name for name in parent.habits if name in other.habits))
-            return self._slipped(design, skill.slip, rng), f"with {taken}", ()
+            return self._slipped(design, self._risk(parent, design, skill), rng), f"with {taken}", ()
         design, plan, cites = self._moved(parent, brief, skill, rng)
-        return self._slipped(design, skill.slip, rng), plan, cites
+        return self._slipped(design, self._risk(parent, design, skill), rng), plan, cites
+
+    def _risk(self, before: Design, after: Design, skill: Skill) -> float:
+        """Each choice that changes is a chance to slip: large steps fail more often than small ones."""
+        one, two = self.land.recipes[before.recipe], self.land.recipes[after.recipe]
+        changes = sum(one.get(key) != two.get(key) for key in {**one, **two})
+        return 1.0 - math.pow(1.0 - skill.slip, max(changes, 1))
 
     def _moved(self, design: Design, brief: Brief, skill: Skill, rng: random.Random) -> tuple[Design, str, tuple[str, ...]]:
         """One move, drawn by what the brief names; cards that warn make a move as much less likely."""
@@ -133,7 +148,7 @@ class Programmer:
             weight *= skill.heed**0.5 if _names(key, role) else 1.0
             named = []
             for card in brief.cards:
-                if re.search(rf"^\+# {re.escape(key)}: {re.escape(str(value))}$", card.advice, re.M):
+                if re.search(rf"\b{re.escape(f'{key} = {value}')}( \(|$)", card.advice, re.M):
                     warns = card.advice.startswith("did not help")
                     weight *= 1 / skill.heed if warns else skill.heed
                     named += [] if warns else [card.id]
@@ -149,8 +164,8 @@ class Programmer:
     def _moves(self, design: Design) -> Iterator[tuple[str, Any, Design]]:
         """All single changes: another value of a choice, another expert, one habit less."""
         recipe = self.land.recipes[design.recipe]
-        for key in dict.fromkeys(name for one in self.land.recipes for name in one):
-            for value in dict.fromkeys(one[key] for one in self.land.recipes if key in one):
+        for key, values in self._values.items():
+            for value in values:
                 if recipe.get(key) != value:
                     yield key, value, replace(design, recipe=self._nearest({**recipe, key: value}, key))
         for name in design.habits:
@@ -158,6 +173,8 @@ class Programmer:
 
     def _nearest(self, wanted: Mapping[str, Any], must: str = "") -> int:
         """The recipe with most of these choices: not all go together."""
+        if (exact := self._places.get(frozenset(wanted.items()))) is not None:
+            return exact
 
         def fits(place: int) -> tuple[bool, int, int]:
             one = self.land.recipes[place]
@@ -173,6 +190,13 @@ class Programmer:
     ) -> Candidate:  # fmt: skip
         source = write(self.land, design, rng.getrandbits(16))
         return Candidate(brief.candidate, "triton", source, self.land.task.candidate_entry, proposer=proposer, plan=plan, cites=cites)
+
+
+def _suspicion(bug: str, brief: Brief, skill: Skill) -> float:
+    failed = brief.parents[0].evaluation
+    if failed.verdict in _CLEAR and _names(bug, failed.reason):
+        return skill.clear
+    return skill.heed if _names(bug, f"{brief.directive} {failed.reason} {_summary(brief)}") else 1.0
 
 
 def _summary(brief: Brief) -> str:
@@ -204,40 +228,52 @@ def read(source: str) -> Design:
 
 
 class Judge:
-    """Looks verdicts up. A mistake's verdict is that of the default choices; a habit adds its launch's time."""
+    """Looks verdicts up. A mistake's verdict is that of the default choices; a habit adds its launch's time. One serves many runs."""
 
     def __init__(self, land: Land) -> None:
         self.land = land
-        self._plain = {(row.recipe, digest(row.parameters)): row for row in land.rows if not row.habit and not row.bug}
+        self._task = land.task.id
+        self._plain = {(row.recipe, point_key(row.parameters)): row for row in land.rows if not row.habit and not row.bug}
         self._bugs = {row.bug: row for row in land.rows if row.bug}
         self._habits = {row.habit: row for row in land.rows if row.habit}
         base = self._row(Design(0), {})
         self._extra = {name: (row.time_us or 0.0) - (base.time_us or 0.0) for name, row in self._habits.items()}
         self.best_us = min(row.time_us for row in self._plain.values() if row.time_us)
+        self._known: dict[tuple[int, tuple[str, ...]], tuple[Evaluation, Diagnosis]] = {}
 
     def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], number: int) -> tuple[Evaluation, Diagnosis]:
         """What the judge said of that design at those parameters."""
         design = read(candidate.source)
-        row, time = self._row(design, parameters), None
-        if row.verdict is Verdict.RIGHT and row.time_us is not None:
-            time = row.time_us + sum(self._extra[name] for name in design.habits)
-        finding = self.land.findings[(self._habits[design.habits[0]] if design.habits and time else row).finding]
-        evaluation = Evaluation(
-            id=f"{candidate.id}.{number}", candidate=candidate.id, task=self.land.task.id, verdict=row.verdict, reason=row.reason,
-            parameters=dict(parameters), judged_by="recorded", matched=row.matched,
-            timing=None if time is None else Timing(time, time, time, time, time, modelled=True),
-        )  # fmt: skip
-        return evaluation, Diagnosis(
-            evaluation.id, finding.kind, finding.summary, finding.directive, headroom=time and time / self.land.floor_us
-        )
+        row = self._row(design, parameters)
+        found, why = self._judged(row, design.habits)
+        name = f"{candidate.id}.{number}"
+        return replace(found, id=name, candidate=candidate.id, parameters=dict(parameters)), replace(why, evaluation=name)
 
     def describe(self, candidate: Candidate, evaluation: Evaluation) -> Sequence[str]:
         """The recorded descriptors of its strategy."""
-        return self.land.findings[self._row(read(candidate.source), evaluation.parameters).finding].descriptors
+        return self._row(read(candidate.source), evaluation.parameters).descriptors
+
+    def _judged(self, row: Row, habits: tuple[str, ...]) -> tuple[Evaluation, Diagnosis]:
+        key = (id(row), habits)
+        if key not in self._known:
+            time = None
+            if row.verdict is Verdict.RIGHT and row.time_us is not None:
+                time = row.time_us + sum(self._extra[name] for name in habits)
+            seen = self._habits[habits[0]] if habits and time else row  # what a habit costs is what its figures show
+            found = Evaluation(
+                id="", candidate="", task=self._task, verdict=row.verdict, reason=row.reason, judged_by="recorded", matched=row.matched,
+                timing=None if time is None else Timing(time, time, time, time, time, modelled=True),
+                witness=seen.witness, labels=seen.labels, resources=seen.resources, modelled=seen.modelled,
+            )  # fmt: skip
+            why = diagnose(found, self.land.task, self.land.floor_us)
+            if seen.advice:
+                kind, summary, directive = seen.advice
+                why = replace(why, kind=kind, summary=summary, directive=directive)
+            self._known[key] = found, why
+        return self._known[key]
 
     def _row(self, design: Design, parameters: Mapping[str, Any]) -> Row:
         if design.bug:
             return self._bugs[design.bug]
         space = self.land.tunes[design.recipe]
-        point = {name: parameters.get(name, values[0]) for name, values in space.items()}
-        return self._plain[design.recipe, digest(point)]
+        return self._plain[design.recipe, point_key({name: parameters.get(name, values[0]) for name, values in space.items()})]

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.bench.landscape import Land, load
+from workbench.bench.landscape import load
 from workbench.bench.programmer import Judge, Programmer, Skill
+from workbench.bench.rugged import lands as made_lands
 from workbench.brief import Budget
 from workbench.errors import MisuseError
 from workbench.knowledge.experience import Library
@@ -27,14 +28,24 @@ from workbench.search.mechanisms import all_off
 
 NEAR = 1.02
 """Within this factor of the fastest design of the table a run has arrived."""
+NOTHING = 4.0
+"""A run without a right candidate counts as so many times the best."""
 CARDS = 4
 RESAMPLES = 1000
 
 ONE: Mapping[str, Skill] = {"one": Skill()}
-DEAF: Mapping[str, Skill] = {"one": Skill(heed=1.0)}
-KEEN: Mapping[str, Skill] = {"one": Skill(heed=12.0)}
-CLUMSY: Mapping[str, Skill] = {"one": Skill(heed=12.0, slip=0.6)}
+DEAF: Mapping[str, Skill] = {"one": Skill(heed=1.0, clear=1.0)}
 TWO: Mapping[str, Skill] = {"strong": Skill(heed=6.0, slip=0.1, price=0.04), "weak": Skill(heed=2.0, slip=0.4, price=0.004)}
+OTHERS: Mapping[str, Mapping[str, Skill]] = {
+    "deaf": DEAF,
+    "keen reader": {"one": Skill(heed=12.0)},
+    "careful": {"one": Skill(slip=0.1)},
+    "clumsy": {"one": Skill(slip=0.5)},
+    "poor at repairs": {"one": Skill(clear=4.0, heed=2.0)},
+    "good at repairs": {"one": Skill(clear=60.0, heed=12.0, slip=0.5)},
+}
+"""Programmers under whom the mechanisms are measured again, so that it shows what rests on an assumption."""
+SENSITIVE = ("islands", "repair", "odds", "diagnosis", "experience", "crossover")
 
 
 @dataclass(frozen=True)
@@ -57,52 +68,64 @@ class Arm:
 
 ALL = Mechanisms(tuner="tpe")
 BASE = "all on, no experts' seeds"
-DEAF_BASE = "a deaf programmer: all on"
 
 
 def _arms() -> tuple[Arm, ...]:
-    off = ("islands", "repair", "odds", "diagnosis", "crossover", "migration", "diversity", "plateau", "tuning")
-    return (
+    off = ("islands", "repair", "odds", "diagnosis", "experience", "crossover", "migration", "diversity", "plateau", "tuning")
+    arms = [
         Arm(BASE, ALL),
         *(Arm(f"without {name}", ALL.without(name), BASE) for name in off),
-        Arm("without experience", ALL.without("experience"), BASE),
         Arm("experience of this run alone", ALL, BASE, shared=False),
         Arm("tuner: near instead of tpe", replace(ALL, tuner="near"), BASE),
         Arm("tuner: random instead of tpe", replace(ALL, tuner="random"), BASE),
         Arm("all off", all_off(("bans", "floor", "plateau")), BASE),
         Arm("with experts' seeds", ALL, BASE, experts=True),
-        Arm("a clumsy programmer: all on", ALL, skills=CLUMSY),
-        Arm("a clumsy programmer: without repair", ALL.without("repair"), "a clumsy programmer: all on", CLUMSY),
-        Arm("a clumsy programmer: repairs always first", ALL.without("odds"), "a clumsy programmer: all on", CLUMSY),
-        Arm("a keen reader: all on", ALL, skills=KEEN),
-        Arm("a keen reader: without diagnosis", ALL.without("diagnosis"), "a keen reader: all on", KEEN),
-        Arm("a keen reader: without experience", ALL.without("experience"), "a keen reader: all on", KEEN),
-        Arm(DEAF_BASE, ALL, skills=DEAF),
-        Arm("a deaf programmer: without diagnosis", ALL.without("diagnosis"), DEAF_BASE, DEAF),
-        Arm("a deaf programmer: without experience", ALL.without("experience"), DEAF_BASE, DEAF),
         Arm("two models: bandit", ALL, skills=TWO),
         Arm("two models: in turns", ALL.without("bandit"), "two models: bandit", TWO),
-    )
+    ]
+    return tuple(arms)
+
+
+def _others() -> tuple[Arm, ...]:
+    arms = []
+    for who, skills in OTHERS.items():
+        arms.append(Arm(f"{who}: all on", ALL, skills=skills))
+        arms += [Arm(f"{who}: without {name}", ALL.without(name), f"{who}: all on", skills) for name in SENSITIVE]
+    return tuple(arms)
 
 
 ARMS: tuple[Arm, ...] = _arms()
+PROGRAMMERS: tuple[Arm, ...] = _others()
+"""The same mechanisms under other programmers."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run. `arrived` is the evaluation that came within 2 % of the best, None if none did; `ratio` the final time over the best."""
+    """One run.
+
+    Attributes:
+        arrived: the evaluation that came within 2 % of the best; None if none did.
+        ratio: the final time over the best; `NOTHING` where no candidate was right.
+        money: USD that were spent until it arrived, or in all if it did not.
+    """
 
     op: str
     seed: int
     arrived: int | None
-    ratio: float | None
+    ratio: float
     evaluations: int
     money: float
 
 
 @dataclass(frozen=True)
 class Figures:
-    """One arm's row. Intervals are pairs. `change` is the mean of paired differences in evaluations: above 0 the arm is slower."""
+    """One arm's row. Intervals are pairs.
+
+    Attributes:
+        change: the mean of paired differences in evaluations: above 0 the arm is slower.
+        dearer: the same in USD: above 0 the arm is dearer.
+        worse: the mean of paired differences of the logarithm of the best time found: above 0 the arm ends with slower kernels.
+    """
 
     arm: str
     against: str
@@ -116,19 +139,26 @@ class Figures:
     money: float
     change: float | None = None
     change_interval: tuple[float, float] | None = None
+    dearer: float | None = None
+    dearer_interval: tuple[float, float] | None = None
+    worse: float | None = None
+    worse_interval: tuple[float, float] | None = None
 
     @property
     def says(self) -> str:
         """What the comparison says."""
-        if self.change is None or self.change_interval is None:
+        if self.change_interval is None or self.dearer_interval is None or self.worse_interval is None:
             return ""
-        low, high = self.change_interval
-        return "slower" if low > 0 else "faster" if high < 0 else "no difference seen"
+        said = [
+            _said(self.change_interval, "later", "sooner"), _said(self.dearer_interval, "dearer", "cheaper"),
+            _said(self.worse_interval, "worse", "better"),
+        ]  # fmt: skip
+        return ", ".join(word for word in said if word) or "no difference seen"
 
 
-def run_one(land: Land, arm: Arm, seed: int, cap: int, library: Library) -> Outcome:
+def run_one(judge: Judge, arm: Arm, seed: int, cap: int, library: Library) -> Outcome:
     """One search from start to end. It is driven by ask and tell, as any other would be."""
-    judge = Judge(land)
+    land = judge.land
     own = int(digest([land.op, seed], 8), 16) >> 1  # ops are drawn apart, or one seed's luck would be all ops'
     programmer = Programmer(land, arm.skills, own, learning=arm.mechanisms.bandit)
     experts = tuple(dict.fromkeys(str(recipe["expert"]) for recipe in land.recipes)) if arm.experts else ()
@@ -136,7 +166,7 @@ def run_one(land: Land, arm: Arm, seed: int, cap: int, library: Library) -> Outc
         land.task, experts=experts, budget=Budget(evaluations=cap), seed=own, floor_us=land.floor_us, mechanisms=arm.mechanisms,
         describe=judge.describe,
     )  # fmt: skip
-    arrived, number = None, 0
+    arrived, number, paid = None, 0, 0.0
     while (brief := search.ask()) is not None:
         diagnosis = brief.parents[0].diagnosis if brief.parents else None
         if arm.mechanisms.experience and brief.kind != "tune":
@@ -153,87 +183,96 @@ def run_one(land: Land, arm: Arm, seed: int, cap: int, library: Library) -> Outc
             if arm.mechanisms.experience:
                 library.learn(land.task, brief.parents, proposal.candidate, evaluation)
         if arrived is None and evaluation.time_us is not None and evaluation.time_us <= NEAR * judge.best_us:
-            arrived = number
+            arrived, paid = number, search.spent.money or 0.0
     best = search.best.evaluation.time_us if search.best else None
-    return Outcome(land.op, seed, arrived, best and best / judge.best_us, number, search.spent.money or 0.0)
+    return Outcome(
+        land.op, seed, arrived, best / judge.best_us if best else NOTHING, number, paid if arrived else search.spent.money or 0.0
+    )
 
 
-def run_arm(lands: Sequence[Land], arm: Arm, seeds: int, cap: int) -> tuple[Outcome, ...]:
+def run_arm(judges: Sequence[Judge], arm: Arm, seeds: int, cap: int) -> tuple[Outcome, ...]:
     """All ops under all seeds. Within a seed the ops come in an order of its own and share what they learn."""
     outcomes = []
     for seed in range(seeds):
         library = Library.shipped()
-        for land in random.Random(seed).sample(list(lands), len(lands)):
-            outcomes.append(run_one(land, arm, seed, cap, library if arm.shared else Library.shipped()))
+        for judge in random.Random(seed).sample(list(judges), len(judges)):
+            outcomes.append(run_one(judge, arm, seed, cap, library if arm.shared else Library.shipped()))
     return tuple(outcomes)
 
 
 def figures(arm: Arm, outcomes: Sequence[Outcome], others: Sequence[Outcome], cap: int) -> Figures:
     """The row of an arm; `others` are the runs of the arm that it is compared with, empty for none."""
     costs = [_cost(one, cap) for one in outcomes]
-    ratios = [one.ratio for one in outcomes if one.ratio]
-    change = interval = None
+    paired: list[Any] = []
     if others:
-        before = {(one.op, one.seed): _cost(one, cap) for one in others}
-        pairs = [_cost(one, cap) - before[one.op, one.seed] for one in outcomes]
-        change, interval = statistics.fmean(pairs), _bootstrap(pairs, statistics.fmean)
+        before = {(one.op, one.seed): one for one in others}
+        for cost in (lambda one: _cost(one, cap), lambda one: one.money, lambda one: math.log(one.ratio)):
+            pairs = [cost(one) - cost(before[one.op, one.seed]) for one in outcomes]
+            paired += [statistics.fmean(pairs), _bootstrap(pairs, statistics.fmean)]
     return Figures(
         arm.name, arm.against, len(outcomes), sum(one.arrived is not None for one in outcomes) / len(outcomes),
         statistics.median(costs), _bootstrap(costs, statistics.median), statistics.fmean(costs),
-        math.exp(statistics.fmean(map(math.log, ratios))) if ratios else math.inf,
-        statistics.fmean(one.evaluations for one in outcomes), statistics.fmean(one.money for one in outcomes), change, interval,
+        math.exp(statistics.fmean(math.log(one.ratio) for one in outcomes)),
+        statistics.fmean(one.evaluations for one in outcomes), statistics.fmean(one.money for one in outcomes), *paired,
     )  # fmt: skip
 
 
-def run(seeds: int = 10, evaluations: int = 40, ops: Iterable[str] = (), arms: Sequence[Arm] = ARMS) -> tuple[Figures, ...]:
+def run(
+    seeds: int = 10, evaluations: int = 40, ops: Iterable[str] = (), arms: Sequence[Arm] = ARMS, rugged: bool = False
+) -> tuple[Figures, ...]:  # fmt: skip
     """All arms.
 
     Args:
-        seeds: runs of each op; `evaluations`: the cap of one run.
+        seeds: runs of each op.
+        evaluations: the cap of one run.
         ops: names in the recorded table; all by default.
+        rugged: made lands in place of the recorded ones.
 
     Raises:
         MisuseError: an op that is not in the table.
     """
     lands = load()
+    if rugged:
+        lands = made_lands(lands[0])
     wanted = tuple(ops)
     known = {land.op for land in lands}
     for op in wanted:
         if op not in known:
             raise MisuseError(f"no recorded verdicts of {op!r}: choose among {', '.join(sorted(known))}")
-    lands = tuple(land for land in lands if not wanted or land.op in wanted)
+    judges = tuple(Judge(land) for land in lands if not wanted or land.op in wanted)
     done: dict[str, tuple[Outcome, ...]] = {}
     rows = []
     for arm in arms:
-        done[arm.name] = run_arm(lands, arm, seeds, evaluations)
+        done[arm.name] = run_arm(judges, arm, seeds, evaluations)
         rows.append(figures(arm, done[arm.name], done.get(arm.against, ()), evaluations))
         print(line(rows[-1]), file=sys.stderr, flush=True)
     return tuple(rows)
 
 
-def main(seeds: int, evaluations: int, ops: Iterable[str], as_json: bool) -> int:
+def main(seeds: int, evaluations: int, ops: Iterable[str], as_json: bool, rugged: bool = False, programmers: bool = False) -> int:
     """What ``bench search`` does."""
-    rows = run(seeds, evaluations, ops)
+    rows = run(seeds, evaluations, ops, PROGRAMMERS if programmers else ARMS, rugged)
     if as_json:
         found: list[dict[str, Any]] = [{**row.__dict__, "says": row.says} for row in rows]
-        print(json.dumps({"seeds": seeds, "evaluations": evaluations, "near": NEAR, "arms": found}))
+        print(json.dumps({"seeds": seeds, "evaluations": evaluations, "near": NEAR, "made": rugged, "arms": found}))
     else:
-        print(markdown(rows, seeds, evaluations))
+        print(markdown(rows, seeds, evaluations, rugged))
     return 0
 
 
-HEAD = ("arm", "arrived", "evaluations to it (median)", "mean", "best found", "used", "USD", "against its own base", "says")
+HEAD = (
+    "arm", "arrived", "evaluations to it (median)", "mean", "USD to it", "best found", "evaluations against base", "USD against base",
+    "best found against base", "says",
+)  # fmt: skip
 
 
-def markdown(rows: Sequence[Figures], seeds: int, cap: int) -> str:
+def markdown(rows: Sequence[Figures], seeds: int, cap: int, rugged: bool = False) -> str:
     """The table for people."""
     count = rows[0].runs // seeds if rows else 0
+    lands = "made lands (NK, k = 1 and 3; nothing in them was measured)" if rugged else "ops (recorded verdicts, modelled for cuda:90)"
     lines = [
-        f"{count} ops × {seeds} seeds, at most {cap} evaluations each; arrived: within 2 % of the fastest design of the op's table.", "",
-        "| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD), *(line(row) for row in rows), "",
-        "Verdicts and times are recorded ones, modelled for cuda:90; the programmer is scripted. What it reads, how likely it is to heed",
-        "it and how often it slips are assumptions (bench/programmer.py): the rows of a deaf programmer, who heeds nothing, show what is",
-        "left of a mechanism that works through words alone.",
+        f"{count} {lands} × {seeds} seeds, at most {cap} evaluations each; arrived: within 2 % of the fastest design of the table.", "",
+        "| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD), *(line(row) for row in rows),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -241,14 +280,20 @@ def markdown(rows: Sequence[Figures], seeds: int, cap: int) -> str:
 def line(row: Figures) -> str:
     """One row of the table."""
     low, high = row.median_interval
-    change = ""
-    if row.change is not None and row.change_interval is not None:
-        change = f"{row.change:+.1f} [{row.change_interval[0]:+.1f}, {row.change_interval[1]:+.1f}]"
     cells = [
-        row.arm, f"{row.success:.0%}", f"{row.median:g} [{low:g}, {high:g}]", f"{row.mean:.1f}", f"{row.ratio:.3f}×", f"{row.used:.1f}",
-        f"{row.money:.3f}", change, row.says,
+        row.arm, f"{row.success:.0%}", f"{row.median:g} [{low:g}, {high:g}]", f"{row.mean:.1f}", f"{row.money:.3f}", f"{row.ratio:.3f}×",
+        _span(row.change, row.change_interval, "+.1f"), _span(row.dearer, row.dearer_interval, "+.3f"),
+        _span(row.worse, row.worse_interval, "+.1%"), row.says,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
+
+
+def _span(mean: float | None, interval: tuple[float, float] | None, form: str) -> str:
+    return "" if mean is None or interval is None else f"{mean:{form}} [{interval[0]:{form}}, {interval[1]:{form}}]"
+
+
+def _said(interval: tuple[float, float], above: str, below: str) -> str:
+    return above if interval[0] > 0 else below if interval[1] < 0 else ""
 
 
 def _cost(one: Outcome, cap: int) -> float:

@@ -29,3 +29,10 @@ class Odds:
     def favour_repair(self) -> bool:
         """Whether a repair is at least as likely to be right as a fresh candidate."""
         return self._right["repair"] / self._all["repair"] >= self._right["fresh"] / self._all["fresh"]
+
+    @property
+    def story(self) -> str:
+        """Which of the two goes first now, and why, for people."""
+        share = {kind: f"{self._right[kind] / self._all[kind]:.0%}" for kind in _PRIOR}
+        first = "repairs go first again" if self.favour_repair else "repairs wait"
+        return f"{first}: of them {share['repair']} come out right, of fresh candidates {share['fresh']}"

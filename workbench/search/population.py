@@ -8,7 +8,7 @@ from dataclasses import replace
 from workbench.brief import Role
 from workbench.candidate import Candidate, Diagnosis, Evaluation, Verdict
 from workbench.errors import NoSuchCandidateError
-from workbench.events import BestChanged, Event, Migrated
+from workbench.events import BestChanged, Event, Migrated, Noted
 from workbench.search.ideas import MISSES, Idea
 from workbench.search.islands import Island
 from workbench.search.mechanisms import DEFAULT, Mechanisms
@@ -41,6 +41,8 @@ class Population:
         self.odds = Odds()
         self._repairs = repairs if mechanisms.repair else 0
         self._migrates = mechanisms.migration
+        self._weighs = mechanisms.odds and mechanisms.repair
+        self._repairs_first = True
         self._describe = describe
         self._members: dict[str, Member] = {}
 
@@ -64,7 +66,7 @@ class Population:
             island.misses = 0
 
     def judged(self, idea: Idea, candidate: Candidate, evaluation: Evaluation, diagnosis: Diagnosis | None) -> list[Event]:
-        """A child is born, or a further point of a member was tried: a new best and a migration may follow."""
+        """A child is born, or a further point of a member was tried: a new best, a migration and a turn of the odds may follow."""
         descriptors = tuple(self._describe(candidate, evaluation))
         island = idea.island
         island.stale += 1
@@ -79,7 +81,14 @@ class Population:
             if idea.given is None and not idea.expert:  # what a proposer made of a brief of its own
                 self.odds.told(idea.kind, member.right, idea.kind == "repair" and member.order[:3] < idea.parents[0].order[:3])
             island.misses = 0
-        return [*self._compare(member), *self._refresh(island)]
+        return [*self._compare(member), *self._refresh(island), *self._weigh()]
+
+    def _weigh(self) -> list[Event]:
+        """Says when repairs begin to wait for fresh candidates, or go first again, once there are some."""
+        if not self._weighs or self.odds.favour_repair == self._repairs_first or not any(island.repairs for island in self.islands):
+            return []
+        self._repairs_first = self.odds.favour_repair
+        return [Noted(self.odds.story)]
 
     def missed(self, island: Island) -> list[Event]:
         """The island's proposers had nothing."""

@@ -124,8 +124,11 @@ def test_a_run_whose_repairs_never_help_turns_to_fresh_ones():
         bug = 9 if brief.kind == "repair" or int(brief.id[1:]) % 3 == 0 else 0
         return Proposal(brief.id, Candidate("?", "triton", source_of(3, "", bug) + f"#{brief.id}", "?"))
 
-    repairs = {off: sum(brief.kind == "repair" for brief, *_ in run(off, answer)[1]) for off in ("", "odds")}
+    logs = {off: run(off, answer)[1] for off in ("", "odds")}
+    repairs = {off: sum(brief.kind == "repair" for brief, *_ in log) for off, log in logs.items()}
     assert 0 < repairs[""] < repairs["odds"] / 2
+    said = {off: [event.message for *_, events in log for event in events if isinstance(event, Noted)] for off, log in logs.items()}
+    assert said["odds"] == [] and said[""][0].startswith("repairs wait: of them ") and "of fresh candidates" in said[""][0]
 
 
 def test_switches_are_named_stored_and_read_back():
