@@ -668,6 +668,35 @@ export interface SnapshotMessage {
   roof: Roof | null;
 }
 
+/**
+ * Many objects of one kind as columns, one a field: ten thousand rows are a tenth of what they are as objects. Numbers and the places in
+ * lists of values lie in buffers beside the message, named by number.
+ */
+export interface Packed {
+  count: number;
+  fields: Record<string, Column>;
+}
+
+export type Column =
+  | { kind: "same"; value: Json }
+  | { kind: "plain"; values: Json[] }
+  /** Little-endian doubles; NaN stands for null. */
+  | { kind: "numbers"; buffer: number }
+  /** The values that there are, and for each object which, as little-endian 32-bit numbers. */
+  | { kind: "choice"; values: Json[]; buffer: number };
+
+/** A snapshot as it travels. */
+export interface PackedMessage {
+  type: "packed";
+  seq: number;
+  upserts: Packed;
+  points: Packed;
+  log: LogLine[];
+  header: Header;
+  texts: { reference: string; cell: string };
+  roof: Roof | null;
+}
+
 export interface DetailMessage {
   type: "detail";
   id: string;
@@ -731,6 +760,7 @@ export interface AcceptMessage {
 export type FromPython =
   | DeltaMessage
   | SnapshotMessage
+  | PackedMessage
   | DetailMessage
   | PromptMessage
   | WritingMessage
@@ -791,7 +821,8 @@ export interface SaveRequest {
   request: string;
 }
 
-/** `argument` is the text, id or source; `option` is the backend of a submitted source, or the island that a hint is for. */
+/** `argument` is the text, id or source; `option` is the judged variant that a submitted source was made from, or the island that
+ * a hint is for. */
 export interface DoRequest {
   type: "do";
   request: string;

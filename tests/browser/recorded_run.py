@@ -126,5 +126,5 @@ class RecordedRun:
     def branch(self, name: str) -> RecordedRun:
         return self._do("branch", name)
 
-    def submit(self, source: str, backend: Any = "triton") -> RecordedRun:
-        return self._do("submit", source, str(backend))
+    def submit(self, source: str, backend: Any = None, *, parent: str = "") -> RecordedRun:
+        return self._do("submit", source, str(backend), *([parent] if parent else []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 
@@ -9,6 +10,9 @@ import pytest
 from harness import deliver, messages, open_board, sent
 from recorded_run import RecordedRun
 from sample_run import CELL, run_events
+
+from workbench.board.feed import Feed
+from workbench.board.packing import pack_snapshot
 
 SELECTED = "document.querySelector('.kw-inspector-id')?.textContent"
 
@@ -88,6 +92,50 @@ def test_deltas_in_turn_change_rows_and_head(shown, modelled):
     assert shown.locator(".kw-state").inner_text() == "paused"
     assert shown.get_by_role("button", name="Resume").is_enabled() and shown.get_by_role("button", name="Pause").count() == 0
     assert "New best: k900" in shown.locator(".kw-head .kw-sr").inner_text()
+
+
+def look(page):
+    """All that the table and the chart say."""
+    rows(page)
+    return page.evaluate("""[...document.querySelectorAll('.kw-filters, .kw-legend, .kw-plot, .kw-front, .kw-tile, .kw-state')]
+        .map((element) => element.matches('svg') ? element.innerHTML : element.innerText)""") + [
+        page.locator(f"[data-id={name}]").inner_text() for name in rows(page)
+    ]  # fmt: skip
+
+
+def test_a_snapshot_as_it_travels_is_the_same(shown, modelled):
+    before = look(shown)
+    packed, buffers = pack_snapshot(modelled["snapshot"])
+    shown.evaluate(
+        """([message, buffers]) => window.deliver(JSON.parse(message),
+            buffers.map((text) => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer)))""",
+        [json.dumps(packed), [base64.b64encode(one).decode() for one in buffers]],
+    )
+    assert look(shown) == before
+
+
+@pytest.mark.parametrize("sort", ["Time", "Verdict", "Island", "Lineage"])
+def test_a_run_that_was_followed_looks_as_one_that_is_opened(page, sort):
+    run, told = RecordedRun(run_events(40)).play(60), []
+    feed = Feed(run, told.append)
+    feed.snapshot()
+    strange = open_board(page, {**messages(run), "snapshot": told[0]})
+    page.evaluate("window.model.set('selected', 'k3')")
+    page.get_by_role("button", name=sort, exact=True).click()
+    for _ in range(12):
+        run.play(12)
+        feed.flush()
+    run.play()
+    feed.flush()
+    for message in told[1:]:
+        deliver(page, message)
+        rows(page)
+    followed = look(page)
+    feed.snapshot()
+    feed.close()
+    deliver(page, told[-1])
+    assert look(page) == followed and len(told) > 10
+    assert strange == [] and page.seen.errors == []
 
 
 def test_a_lost_last_message_is_noticed(shown, modelled):
@@ -237,7 +285,7 @@ def test_editing_and_submitting(shown):
     submit.click()
     shown.wait_for_selector("text=did submit")
     message = sent(shown, "do")[-1]
-    assert message["verb"] == "submit" and message["argument"].startswith("# mine\n") and message["option"] == "triton"
+    assert message["verb"] == "submit" and message["argument"].startswith("# mine\n") and message["option"] == first
 
 
 # ---- accept, without a notebook to put it into

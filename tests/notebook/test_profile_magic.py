@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from IPython.core.error import UsageError
 
@@ -46,7 +48,6 @@ def test_the_button_starts_a_search_with_the_inputs_that_the_op_had(tmp_path, mo
     from workbench.notebook.session import SESSION
 
     monkeypatch.setenv("WORKBENCH_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr("workbench.notebook.profile_ops._board", lambda run: None)
     profile = profile_code(CELL, {"__name__": "__main__"})
     box = panel(profile)
     button = next(one for one in box.children[0].children if "softmax" in one.description)
@@ -56,6 +57,16 @@ def test_the_button_starts_a_search_with_the_inputs_that_the_op_had(tmp_path, mo
         assert run.task.name == "softmax"
         assert run.id in box.children[1].value
         assert button.disabled
+        board = box.children[2]
+        assert repr(board) == f"Board of softmax, run {run.id}"
+        # What the browser did with an accepted cell goes on the run's record.
+        board._handle_custom_msg({"type": "applied", "request": "q", "id": "k1", "ok": True, "place": "below", "cell": "c7"}, None)
+        for _ in range(100):
+            if any("k1 stands in a new cell (id c7" in note["message"] for note in run.header()["notes"]):
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the run does not know what became of the accepted kernel")
     finally:
         run.close()
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.board.contract import Run
+from workbench.build.cuda_source import backend_of
 from workbench.errors import MisuseError
 
 Act = Callable[[Run, str, str], str]
+WRITTEN_IN = {"triton": "Triton", "cuda": "CUDA C++"}
 
 
 def perform(run: Run, verb: str, argument: str = "", option: str = "") -> str:
@@ -77,9 +79,10 @@ def _branch(run: Run, candidate: str, _: str) -> str:
     return f"The next proposals start from {candidate}."
 
 
-def _submit(run: Run, source: str, backend: str) -> str:
-    run.submit(source, backend or "triton")
-    return "Submitted: the judge takes it next."
+def _submit(run: Run, source: str, parent: str) -> str:
+    backend = backend_of(source)
+    run.submit(source, backend, parent=parent)
+    return f"Submitted as {WRITTEN_IN[backend]}: the judge takes it next."
 
 
 VERBS: Mapping[str, Act] = {

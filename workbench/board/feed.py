@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench import events
-from workbench.board import history, rows
+from workbench.board import rows
 from workbench.board.contract import Run, Send
+from workbench.board.shown import Shown
 from workbench.board.words import log_line
-from workbench.candidate import Evaluation
 from workbench.events import Stamped
 from workbench.evolution.calm import calm
 
@@ -54,15 +54,12 @@ class Feed:
         self._end = run.subscribe(self._hear)
         last = run.header()["seq"]
         self._cursor = last
-        with calm():
-            begun, self._prepared, judged = history.past(run)
+        self._all = Shown.of(run)
+        self._prepared = self._all.prepared
+        begun = self._all.begun
         self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
         self._roof = rows.roof(run.task)
-        self._points: list[dict[str, Any]] = []
-        self._seen: set[str] = set()
         with calm():
-            for evaluation in judged:
-                self._point(evaluation)
             lines = [log_line(stamped) for stamped in run.events(max(0, last - LOG_LINES))]
         self._log = deque((line for line in lines if line is not None), maxlen=LOG_LINES)
         self._thread = threading.Thread(target=self._follow, name=f"board of {run.id}", daemon=True)
@@ -83,7 +80,7 @@ class Feed:
             if view:
                 self._views = (self._views or set()) | {view}
             self._send({
-                "type": "snapshot", "seq": self._seq, "upserts": rows.rows(self._run), "points": list(self._points),
+                "type": "snapshot", "seq": self._seq, "upserts": self._all.rows(self._run), "points": self._all.all_points(),
                 "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,
                 "roof": self._roof,
             })  # fmt: skip
@@ -128,6 +125,7 @@ class Feed:
         self._news.set()
 
     def _follow(self) -> None:
+        self._all.rows(self._run)  # while the browser loads the module that will ask for them
         left, counted = float(BURST), time.monotonic()
         while not self._closed.is_set():
             self._news.wait()
@@ -156,13 +154,7 @@ class Feed:
                 lines.append(line)
             if isinstance(stamped.event, events.Prepared):
                 self._prepared = stamped.event
-            if isinstance(stamped.event, events.Evaluated) and stamped.event.evaluation.id not in self._seen:
-                points.append(self._point(stamped.event.evaluation))
+            if isinstance(stamped.event, events.Evaluated):
+                points += self._all.points([stamped.event.evaluation])
         self._log += lines
         return points, lines, heard
-
-    def _point(self, evaluation: Evaluation) -> dict[str, Any]:
-        point = rows.point(len(self._points) + 1, evaluation)
-        self._points.append(point)
-        self._seen.add(evaluation.id)
-        return point

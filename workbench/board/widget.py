@@ -16,6 +16,7 @@ from workbench.board.commands import perform, text
 from workbench.board.contract import Accepting, Applied, Run
 from workbench.board.feed import Feed
 from workbench.board.inspecting import Inspections
+from workbench.board.packing import pack_snapshot
 from workbench.board.prompts import prompt
 from workbench.board.writing import Writings
 from workbench.errors import WorkbenchError
@@ -88,6 +89,8 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             self.evaluations = header["evaluations"]
 
     def _tell(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+        if content["type"] == "snapshot":
+            content, buffers = pack_snapshot(content)
         with self._sending:
             self.send(content, buffers)
 

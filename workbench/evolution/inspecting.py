@@ -17,9 +17,9 @@ from typing import Any
 from workbench.candidate import Candidate
 from workbench.fleet.inspections import Inspections
 from workbench.records import digest
+from workbench.store.places import inspections_folder
 from workbench.task import Task
 
-FOLDER = "inspections"
 _TOOLS = ("torch", "triton", "nvidia-cuda-nvrtc")
 _KEPT_BYTES = 512 << 20
 
@@ -82,12 +82,12 @@ class Inspecting:
             [candidate.source, candidate.entry, candidate.backend, dict(parameters), what, dict(options), self._task, self._device,
              _toolchain()], 32,
         )  # fmt: skip
-        return self._folder() / f"{what}-{key}.json.gz"
+        return self._folder() / f"{what}-{self._task.id}-{key}.json.gz"
 
     def _folder(self) -> Path:
-        if self._place != "memory" and "://" not in self._place:
-            place = Path(self._place).expanduser()
-            return (place.parent if place.suffix in (".db", ".sqlite") else place) / FOLDER
+        kept = inspections_folder(self._place)
+        if kept is not None:
+            return kept
         with self._opening:
             if self._temporary is None:
                 self._temporary = tempfile.TemporaryDirectory(prefix="workbench-inspections-")

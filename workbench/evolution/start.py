@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +29,7 @@ from workbench.records import encode
 from workbench.search import Mechanisms
 from workbench.search.mechanisms import DEFAULT
 from workbench.store import MemoryStore
+from workbench.store.owners import owner, runs_here
 from workbench.task import Task
 
 MakeFleet = Callable[[], AnyFleet]
@@ -144,25 +143,6 @@ def load_view(store: AnyStore, run: str) -> View:
         for stamped in store.events(run):
             view.fold(stamped)
     return view
-
-
-def owner() -> str:
-    """A name for whoever goes on with a run: this machine, this process, this time."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-
-
-def runs_here(owner: str) -> bool:
-    """Whether the process of that name is another one of this machine, and alive. On other machines it is taken for gone."""
-    host, _, rest = owner.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not rest.isdigit() or int(rest) == os.getpid():
-        return False
-    try:
-        os.kill(int(rest), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to somebody else
-        return True
-    return True
 
 
 def _builder(

@@ -55,7 +55,7 @@ def runs() -> dict[str, Any]:
     if "://" not in place and not Path(place).expanduser().exists():
         return {"place": where, "runs": []}  # looking leaves no folder behind
     store = open_store()
-    return {"place": where, "runs": [asdict(summary) | {"live": _alive(summary.id)} for summary in store.runs()[:MOST]]}
+    return {"place": where, "runs": [asdict(summary.as_seen()) | {"live": _alive(summary.id)} for summary in store.runs()[:MOST]]}
 
 
 @_answering

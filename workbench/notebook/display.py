@@ -50,15 +50,20 @@ def show(evolution: Any) -> LiveDisplay | None:
     return live
 
 
+def make_board(evolution: Any) -> Any:
+    """A run's board that can accept, and whose run's record says what became of it."""
+    from workbench.board import Board
+    from workbench.notebook.accept import make_accept, make_applied
+
+    return Board(evolution, accept=make_accept(evolution), applied=make_applied(evolution))
+
+
 def _show_board(evolution: Any) -> None:
     """The board, where its widget can run. A fault in it must never cost the static output."""
     from IPython.display import display
 
     try:
-        from workbench.board import Board
-        from workbench.notebook.accept import make_accept, make_applied
-
-        board = Board(evolution, accept=make_accept(evolution), applied=make_applied(evolution))
+        board = make_board(evolution)
     except Exception as error:
         _log.debug("no board", exc_info=True)
         said = f"No board here ({error}). The run goes on: %evolve_kernel status, step, auto, pause, stop, show ID, accept ID."

@@ -148,7 +148,7 @@ class EvolveMagics(Magics):  # type: ignore[misc]
 
     def _runs(self, rest: str) -> Any:
         _nothing_more("runs", rest)
-        return views.Runs(open_store().runs(), frozenset(SESSION.runs))
+        return views.Runs([run.as_seen() for run in open_store().runs()], frozenset(SESSION.runs))
 
     def _step(self, rest: str) -> Any:
         if rest and not rest.isdigit():

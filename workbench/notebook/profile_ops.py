@@ -284,8 +284,7 @@ def panel(profile: Profile) -> Any:
         status.value = f"{run.id} is started. It is also there as %evolve_kernel open {run.id}"
         board = _board(run)
         if board is not None:
-            box.board = board  # kept as long as it is shown
-            box.children = (*box.children[:2], board.widget)
+            box.children = (*box.children[:2], board)
 
     buttons = []
     for number, region in enumerate(profile.regions[:5], 1):
@@ -303,10 +302,9 @@ def panel(profile: Profile) -> Any:
 def _board(run: Any) -> Any:
     """The run's board, if it can be had here."""
     with contextlib.suppress(Exception):
-        from workbench.board import Board
-        from workbench.notebook.accept import make_accept
+        from workbench.notebook.display import make_board
 
-        return Board(run, accept=make_accept(run))
+        return make_board(run)
     return None
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from workbench.errors import StoreError
 
 FOLDER = ".workbench"
 FILE = "workbench.db"
+INSPECTIONS = "inspections"
 
 
 def default_location(directory: str | Path = ".") -> str:
@@ -19,6 +22,26 @@ def default_location(directory: str | Path = ".") -> str:
 def is_url(place: str | Path) -> bool:
     """Whether it names a database server in place of a folder."""
     return "://" in str(place)
+
+
+def inspections_folder(place: str | Path) -> Path | None:
+    """Where inspections of a store's variants lie: beside the database; None where the store is no folder."""
+    if is_url(place) or str(place) == "memory":
+        return None
+    folder = Path(place).expanduser()
+    return (folder.parent if folder.suffix in (".db", ".sqlite") else folder) / INSPECTIONS
+
+
+def clean_inspections(place: str | Path, tasks: Collection[str]) -> None:
+    """Removes the inspections of all tasks but these: `tasks` are the ids of those of which a run is left."""
+    folder = inspections_folder(place)
+    if folder is None or not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if file.name.endswith(".gz") and not any(f"-{task}-" in file.name for task in tasks):
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # what is left stays
+        folder.rmdir()
 
 
 def make_folder(place: Path) -> Path:

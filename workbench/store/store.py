@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from workbench.store import call_rows, compact, schema
 from workbench.store.calls import KeptCall
 from workbench.store.engine import open_engine
 from workbench.store.names import choose_to_clean, find_run
-from workbench.store.places import is_url, make_folder
+from workbench.store.places import clean_inspections, is_url, make_folder
 from workbench.store.summary import RunSummary, fold
 from workbench.store.troubles import explained
 
@@ -153,6 +154,8 @@ class Store:
     def clean(self, runs: Iterable[str] = (), *, older_than_days: float | None = None) -> tuple[str, ...]:
         """Removes runs for good: those named, and those that had no event for so many days. Gives the space back.
 
+        Inspections of their variants go with the last run of their task.
+
         Returns:
             The ids of what was removed.
 
@@ -166,6 +169,8 @@ class Store:
                 connection.execute(delete(table).where(table.c.run.in_(gone)))
             connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(gone)))
         if gone and self._file is not None:
+            with contextlib.suppress(OSError):  # they are made again when somebody looks
+                clean_inspections(self.place, {run.task for run in self.runs()})
             with explained(self.place), self._engine.connect() as connection:
                 raw = connection.connection.driver_connection
                 assert raw is not None

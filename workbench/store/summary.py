@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from workbench.events import BestChanged, Ended, Evaluated, Proposed, RunStarted, Stamped, StateChanged
+from workbench.store.owners import is_this_process, runs_here
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class RunSummary:
     Attributes:
         id: what `workbench.open` takes.
         name: of the op; `task`: the id of its Task; `cell`: the notebook cell that it came from, or empty.
-        state: as of its last event. A run whose process was killed keeps the state that it died in.
+        state: as of its last event. A run whose process was killed keeps the state that it died in; see `as_seen`.
         created, updated: seconds since the epoch.
         best: id of the fastest right candidate, empty where there is none; `best_us`: its time, `modelled` where no GPU took it.
         last: the sequence number of its last event.
@@ -40,6 +41,12 @@ class RunSummary:
     last: int = 0
     bytes: int = 0
     owner: str = ""
+
+    def as_seen(self) -> RunSummary:
+        """The summary as people should read it: a run that has not ended, and whose process is gone, is interrupted."""
+        if self.state == "ended" or is_this_process(self.owner) or runs_here(self.owner):
+            return self
+        return replace(self, state="interrupted")
 
     def __str__(self) -> str:
         when = datetime.fromtimestamp(self.created).strftime("%Y-%m-%d %H:%M")

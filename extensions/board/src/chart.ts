@@ -1,8 +1,8 @@
 /**
  * Progress: one mark per evaluation, the best so far as a step line, the floor and the baselines as labelled lines.
  *
- * Marks of one island that are neighbours are one path, so that ten thousand evaluations are a few hundred elements; the nearest mark to
- * the pointer is looked up in the numbers, not in the document.
+ * Marks of one island that are neighbours are one path, and of those that would cover each other one is drawn, so that ten thousand
+ * evaluations are a few hundred elements; the nearest mark to the pointer is looked up in the numbers, not in the document.
  */
 
 import type { Point } from "../../protocol";
@@ -14,11 +14,15 @@ import { Plot, reach } from "./plot";
 import { spread, vertical } from "./scales";
 import type { Scale } from "./scales";
 import type { Store } from "./store";
+import { placed } from "./tally";
 import { VERDICTS, passes } from "./verdicts";
 
 const HEIGHT = 228;
 const MARGIN = { top: 24, right: 104, bottom: 22, left: 58 };
 const STRIP = 11;
+/** More points than these are drawn small, and those left out whose mark another covers: px between two marks that both show. */
+const MANY = 1500;
+const COVERS = 1.5;
 
 interface Frame {
   width: number;
@@ -38,6 +42,7 @@ export class Chart {
   private readonly cursorMark = s("path", { class: "kw-cursor" });
   private frame: Frame | null = null;
   private cursor = -1;
+  private legended = "";
 
   constructor(
     parent: Element,
@@ -74,8 +79,8 @@ export class Chart {
     if (!header) return;
     const lines = this.lines();
     const known = points.length > 0 || lines.length > 0;
-    const times = points.filter((point) => point.time_us !== null && shown(point)).map((point) => point.time_us ?? 0);
-    const y = vertical([...times, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom - 6);
+    const { low, high } = this.store.tally;
+    const y = vertical([low, high, ...lines.map((line) => line.value)], MARGIN.top + 8, HEIGHT - MARGIN.bottom - 6);
     const last = reach(points.at(-1)?.n ?? 0);
     const span = width - MARGIN.left - MARGIN.right;
     const x = (n: number): number => MARGIN.left + 8 + ((n - 1) / (last - 1)) * (span - 16);
@@ -86,9 +91,9 @@ export class Chart {
     for (const layer of [this.plot.element, this.front]) {
       for (const name of ["width", "viewBox"]) layer.setAttribute(name, this.svg.getAttribute(name)!);
     }
-    this.plot.element.classList.toggle("kw-dense", points.length > 1500);
+    this.plot.element.classList.toggle("kw-dense", points.length > MANY);
     put(this.front, ...this.steps(), this.chosen(), this.cursorMark);
-    const radius = points.length > 1500 ? 2 : points.length > 300 ? 2.8 : 3.8;
+    const radius = points.length > MANY ? 2 : points.length > 300 ? 2.8 : 3.8;
     this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
     put(
       this.svg,
@@ -161,12 +166,9 @@ export class Chart {
 
   private steps(): SVGElement[] {
     const { x, y, width } = this.frame!;
-    let best = Infinity;
     let path = "";
-    for (const point of this.store.points) {
-      if (!passes(point.verdict) || point.time_us === null || point.time_us >= best) continue;
-      best = point.time_us;
-      const [px, py] = [x(point.n).toFixed(1), y.at(best).toFixed(1)];
+    for (const point of this.store.tally.improvements) {
+      const [px, py] = [x(point.n).toFixed(1), y.at(point.time_us!).toFixed(1)];
       path += path ? `H${px}V${py}` : `M${px} ${py}`;
     }
     return path ? [s("path", { class: "kw-best-line", d: `${path}H${width - MARGIN.right}` })] : [];
@@ -174,7 +176,7 @@ export class Chart {
 
   /** Where those stand that have no place on the time axis. */
   private strip(): SVGElement[] {
-    if (this.store.points.every((point) => shown(point) && point.time_us !== null)) return [];
+    if (!this.store.tally.unplaced) return [];
     return [
       s("line", { class: "kw-strip", x1: MARGIN.left, x2: this.frame!.width - MARGIN.right, y1: STRIP + 8, y2: STRIP + 8 }),
       s("text", { class: "kw-tick", x: MARGIN.left - 8, y: STRIP, "text-anchor": "end", "dominant-baseline": "middle" }, "failed"),
@@ -186,7 +188,7 @@ export class Chart {
     let bad = "";
     let none = "";
     for (const point of points) {
-      if (shown(point) && point.time_us !== null) continue;
+      if (placed(point) !== null) continue;
       const px = x(point.n).toFixed(1);
       if (VERDICTS[point.verdict].tone === "bad") bad += `M${px} ${STRIP - 4}v9`;
       else none += `M${px} ${STRIP - 1}v3`;
@@ -198,11 +200,21 @@ export class Chart {
     const { x, y } = this.frame!;
     const filled = new Map<number, string>();
     const hollow = new Map<number, string>();
+    const dense = this.store.points.length > MANY;
+    const covered = new Set<string>();
     for (const point of points) {
-      if (point.time_us === null || !shown(point)) continue;
+      const time = placed(point);
+      if (time === null) continue;
       const island = this.store.island(this.islandOf(point));
-      const into = passes(point.verdict) ? filled : hollow;
-      into.set(island, (into.get(island) ?? "") + mark(island, x(point.n), y.at(point.time_us), radius));
+      const passed = passes(point.verdict);
+      const into = passed ? filled : hollow;
+      const [px, py] = [x(point.n), y.at(time)];
+      if (dense) {
+        const spot = `${island} ${passed} ${Math.round(px / COVERS)} ${Math.round(py / COVERS)}`;
+        if (covered.has(spot)) continue;
+        covered.add(spot);
+      }
+      into.set(island, (into.get(island) ?? "") + mark(island, px, py, radius));
     }
     return [
       ...[...hollow].map(([island, d]) => s("path", { class: "kw-mark kw-hollow", d, style: `stroke:${colour(island)}` })),
@@ -212,9 +224,7 @@ export class Chart {
 
   private chosen(): SVGElement {
     let d = "";
-    for (const point of this.store.points) {
-      if (point.candidate === this.store.selected) d += ring(...this.place(point), 7.5);
-    }
+    for (const at of this.store.tally.of(this.store.selected)) d += ring(...this.place(this.store.points[at]!), 7.5);
     return s("path", { class: "kw-chosen", d });
   }
 
@@ -224,23 +234,26 @@ export class Chart {
 
   private place(point: Point): [number, number] {
     const { x, y } = this.frame!;
-    return [x(point.n), point.time_us !== null && shown(point) ? y.at(point.time_us) : STRIP];
+    const time = placed(point);
+    return [x(point.n), time === null ? STRIP : y.at(time)];
   }
 
   private drawLegend(): void {
     const islands = this.store.header?.islands ?? [];
-    const used = new Set(this.store.points.map((point) => this.islandOf(point)));
+    const { islands: used, hollow } = this.store.tally;
+    const state = JSON.stringify([islands, [...used], hollow > 0]);
+    if (state === this.legended) return;
+    this.legended = state;
     put(
       this.legend,
       ...islands.map((island, index) => used.has(island.name) && h("span", { title: island.aim || WORDS.island }, glyph(index), ` ${island.name}`)),
-      this.store.points.some((point) => shown(point) && !passes(point.verdict) && point.time_us !== null) &&
-        h("span", { class: "kw-legend-note" }, "hollow: lower precision or time not confirmed"),
+      hollow > 0 && h("span", { class: "kw-legend-note" }, "hollow: lower precision or time not confirmed"),
     );
   }
 
   private describe(): string {
     const { header, points } = this.store;
-    const right = points.filter((point) => passes(point.verdict)).length;
+    const { right } = this.store.tally;
     const best = header?.best ? ` Best: ${header.best.id}, ${format.time(header.best.time_us)}.` : "";
     return `Progress chart: ${points.length} evaluations, ${right} right.${best} Use the arrow keys to walk through them and Enter to select.`;
   }
@@ -307,11 +320,6 @@ export class Chart {
     this.tip.style.right = left ? `${this.frame.width - x + 12}px` : "";
     this.tip.style.top = `${Math.min(y, HEIGHT - 70)}px`;
   }
-}
-
-/** Right variants, and those that run right but in lower precision or with doubtful clocks, have a place on the time axis. */
-function shown(point: Point): boolean {
-  return point.verdict === "right" || point.verdict === "lower_precision" || point.verdict === "time_not_confirmed";
 }
 
 function ring(x: number, y: number, r: number): string {

@@ -53,25 +53,29 @@ export class Filters {
     const state = JSON.stringify([this.store.version, this.view, islands, shown]);
     if (state === this.drawn) return;
     this.drawn = state;
-    const counts = new Map<AnyVerdict, number>();
-    for (const row of this.store.rows.values()) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
-    put(
-      this.verdicts,
-      h("option", { value: "" }, `All verdicts (${this.store.rows.size})`),
-      ...ORDER.filter((verdict) => counts.has(verdict) || verdict === this.view.verdict).map((verdict) =>
-        h("option", { value: verdict }, `${MARKS[VERDICTS[verdict].tone]} ${VERDICTS[verdict].word} (${counts.get(verdict) ?? 0})`),
-      ),
-    );
+    const { tally, rows } = this.store;
+    options(this.verdicts, [
+      ["", `All verdicts (${rows.size})`],
+      ...ORDER.filter((verdict) => tally.verdict(verdict) > 0 || verdict === this.view.verdict).map((verdict): [string, string] =>
+        [verdict, `${MARKS[VERDICTS[verdict].tone]} ${VERDICTS[verdict].word} (${tally.verdict(verdict)})`]),
+    ]);
     this.verdicts.value = this.view.verdict;
-    put(this.islands, h("option", { value: "" }, "All islands"), ...islands.map((name) => h("option", { value: name }, name)));
+    options(this.islands, [["", "All islands"], ...islands.map((name): [string, string] => [name, name])]);
     this.islands.value = this.view.island;
     this.islands.hidden = islands.length < 2;
-    const filtered = shown !== this.store.rows.size;
-    say(this.status, filtered ? `${shown} of ${this.store.rows.size}` : summary(counts));
+    const filtered = shown !== rows.size;
+    say(this.status, filtered ? `${shown} of ${rows.size}` : summary(tally.verdicts));
   }
 }
 
-function summary(counts: Map<AnyVerdict, number>): string {
+/** Sets the options of a list; those that stand already keep their elements, so that an open list stays open. */
+function options(select: HTMLSelectElement, wanted: [string, string][]): void {
+  const values = [...select.options].map((option) => option.value);
+  if (values.join(" ") !== wanted.map(([value]) => value).join(" ")) put(select, ...wanted.map(([value]) => h("option", { value })));
+  wanted.forEach(([, text], place) => say(select.options[place]!, text));
+}
+
+function summary(counts: ReadonlyMap<AnyVerdict, number>): string {
   const tones: Record<Tone, number> = { good: 0, fair: 0, bad: 0, none: 0 };
   for (const [verdict, count] of counts) tones[VERDICTS[verdict].tone] += count;
   return [`${tones.good} right`, tones.bad && `${tones.bad} failed`].filter(Boolean).join(", ");

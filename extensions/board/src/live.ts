@@ -87,7 +87,7 @@ export function mountLive(parent: HTMLElement, store: Store, signal: AbortSignal
 
 function drawBurn(header: Header, meters: Record<"evaluations" | "seconds" | "gpu" | "tokens" | "money", Meter>, store: Store, running: number): void {
   const { budget, spent } = header;
-  const flying = [...store.rows.values()].reduce((sum, row) => sum + (row.verdict === "proposed" ? 1 : 0), 0);
+  const flying = store.tally.verdict("proposed");
   const use = (name: keyof typeof meters, of: keyof Budget, text: (value: number) => string, now: number, note: string, sure: boolean): void => {
     const cap = budget[of];
     const mark = sure ? "" : "≈ ";

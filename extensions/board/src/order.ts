@@ -23,15 +23,39 @@ export const INITIAL: View = { key: "time", down: false, verdict: "", island: ""
 export function arrange(rows: Iterable<Row>, view: View): Line[] {
   const kept = [...rows].filter(filter(view));
   if (view.key === "tree") return tree(kept, view.down);
-  const sign = view.down ? -1 : 1;
   if (view.key === "time" || view.key === "eager") {
-    // The common order, for thousands of rows on each change: what they are sorted by is worked out once a row.
-    const keyed = kept.map((row) => ({ row, depth: 0, by: sign * sortable(row) }));
-    return keyed.sort((a, b) => a.by - b.by || a.row.order - b.row.order);
+    // The common order, of thousands of rows at once: what they are sorted by is worked out once a row.
+    const sign = view.down ? -1 : 1;
+    const keyed = kept.map((row) => ({ line: { row, depth: 0 }, by: sign * sortable(row) }));
+    return keyed.sort((a, b) => a.by - b.by || a.line.row.order - b.line.row.order).map(({ line }) => line);
   }
-  const compare = COMPARE[view.key];
-  kept.sort((a, b) => sign * compare(a, b) || a.order - b.order);
-  return kept.map((row) => ({ row, depth: 0 }));
+  return kept.sort(comparison(view)).map((row) => ({ row, depth: 0 }));
+}
+
+/** The lines after a few rows have changed or come: all others stay in the order that they have. */
+export function rearrange(lines: readonly Line[], changed: ReadonlySet<string>, rows: ReadonlyMap<string, Row>, view: View): Line[] {
+  if (view.key === "tree") return arrange(rows.values(), view);
+  const kept = lines.filter((line) => !changed.has(line.row.id));
+  const [shown, compare] = [filter(view), comparison(view)];
+  for (const id of changed) {
+    const row = rows.get(id);
+    if (!row || !shown(row)) continue;
+    let [low, high] = [0, kept.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compare(kept[middle]!.row, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    kept.splice(low, 0, { row, depth: 0 });
+  }
+  return kept;
+}
+
+/** No two rows are equal to it: those that compare equal stand as they came. */
+function comparison(view: View): (a: Row, b: Row) => number {
+  const sign = view.down ? -1 : 1;
+  const compare = COMPARE[view.key as Exclude<Key, "tree">];
+  return (a, b) => sign * compare(a, b) || a.order - b.order;
 }
 
 function filter(view: View): (row: Row) => boolean {

@@ -20,9 +20,12 @@ export function vertical(values: number[], top: number, bottom: number): Scale {
   if (!(high > 0)) [low, high] = [1, 10];
   if (high / low < 1.02) [low, high] = [low * 0.9, high * 1.1];
   const log = high / low > 4;
+  // The ends are rounded outward, so that they need not move, and every mark with them, for each time that is a little lower.
   if (log) {
-    const pad = (high / low) ** 0.06;
-    const [from, to] = [Math.log(low / pad), Math.log(high * pad)];
+    const pad = (high / low) ** 0.05;
+    const step = Math.log(high / low) / 40;
+    const grid = 2 ** Math.floor(Math.log2(step));
+    const [from, to] = [Math.floor(Math.log(low / pad) / grid) * grid, Math.ceil(Math.log(high * pad) / grid) * grid];
     return {
       log,
       key: `log ${from} ${to}`,
@@ -30,8 +33,9 @@ export function vertical(values: number[], top: number, bottom: number): Scale {
       ticks: logTicks(Math.exp(from), Math.exp(to)),
     };
   }
-  const pad = (high - low) * 0.08;
-  const [from, to] = [low - pad, high + pad];
+  const pad = (high - low) * 0.06;
+  const grid = 2 ** Math.floor(Math.log2((high - low) / 30));
+  const [from, to] = [Math.max(0, Math.floor((low - pad) / grid) * grid), Math.ceil((high + pad) / grid) * grid];
   return { log, key: `${from} ${to}`, at: (value) => bottom - ((value - from) / (to - from)) * (bottom - top), ticks: linearTicks(from, to) };
 }
 

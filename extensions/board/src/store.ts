@@ -7,6 +7,8 @@
 
 import type { Detail, FromPython, Header, LogLine, Point, Prompt, Roof, Row, SnapshotMessage } from "../../protocol";
 import type { Model } from "./model";
+import { unpack } from "./packed";
+import { Tally } from "./tally";
 import { Writings } from "./writings";
 
 export type Topic = "run" | "selected" | "detail" | "writing";
@@ -14,6 +16,8 @@ export type Private = Extract<FromPython, { type: "said" | "accept" | "inspectio
 type Hearer = (message: Private, buffers: DataView[]) => void;
 
 const LOG_LINES = 2000;
+/** Deltas whose rows are remembered as changed: a view that is drawn once a frame is never so far behind. */
+const REMEMBERED = 100;
 /** How long a message may be on its way, in ms, before it counts as lost. */
 const LOST_AFTER = 2000;
 
@@ -22,14 +26,17 @@ export class Store {
   readonly points: Point[] = [];
   readonly log: LogLine[] = [];
   readonly writings = new Writings();
+  readonly tally = new Tally();
   header: Header | null = null;
   roof: Roof | null = null;
   texts: SnapshotMessage["texts"] = { reference: "", cell: "" };
   selected = "";
   /** Counts points that took the place of earlier ones, and snapshots. */
   replaced = 0;
-  /** Counts changes of rows, so that views know when to sort anew. */
+  /** Counts changes of rows, so that views know when to look at them. */
   version = 0;
+  /** Counts the times that all rows were given up for others. */
+  renewed = 0;
 
   private readonly view = Math.random().toString(36).slice(2);
   private seq = -1;
@@ -43,6 +50,7 @@ export class Store {
   private readonly listeners = new Map<Topic, Set<() => void>>();
   private readonly privates = new Map<string, Hearer>();
   private readonly prompts = new Map<string, Prompt | string>();
+  private readonly changes: { version: number; ids: string[] }[] = [];
 
   constructor(
     readonly model: Model,
@@ -77,6 +85,12 @@ export class Store {
   /** Hears the answers to one request. Everybody gets every message; only who asked may act on it. */
   hear(request: string, listener: Hearer): void {
     this.privates.set(request, listener);
+  }
+
+  /** Ids of the rows that changed since a version; null where nobody knows any more. */
+  changedSince(version: number): Set<string> | null {
+    if (this.changes.length && this.changes[0]!.version > version + 1) return null;
+    return new Set(this.changes.filter((change) => change.version > version).flatMap((change) => change.ids));
   }
 
   row(id: string): Row | undefined {
@@ -137,12 +151,19 @@ export class Store {
 
   private receive(message: FromPython, buffers: DataView[]): void {
     switch (message.type) {
+      case "packed":
+        this.receive({ ...message, type: "snapshot", upserts: unpack<Row>(message.upserts, buffers), points: unpack<Point>(message.points, buffers) }, []);
+        return;
       case "snapshot":
         if (message.seq < this.seq) return;
         this.asked = false;
         this.rows.clear();
         this.points.length = 0;
+        this.tally.clearPoints();
+        this.tally.verdicts.clear();
+        this.changes.length = 0;
         this.replaced += 1;
+        this.renewed += 1;
         this.log.length = 0;
         this.seen.clear();
         this.texts = message.texts;
@@ -181,6 +202,7 @@ export class Store {
     this.seq = message.seq;
     this.header = message.header;
     for (const row of message.upserts) {
+      this.tally.row(this.rows.get(row.id), row);
       this.rows.set(row.id, row);
       this.details.delete(row.id);
       this.failures.delete(row.id);
@@ -189,7 +211,12 @@ export class Store {
     const last = this.log.at(-1)?.seq ?? 0;
     for (const line of message.log) if (line.seq > last) this.log.push(line);
     if (this.log.length > LOG_LINES) this.log.splice(0, this.log.length - LOG_LINES);
-    if (message.upserts.length) this.version += 1;
+    if (message.upserts.length) {
+      this.version += 1;
+      // A snapshot's rows are all of them: who looks after it begins anew.
+      if (message.type === "delta") this.changes.push({ version: this.version, ids: message.upserts.map((row) => row.id) });
+      if (this.changes.length > REMEMBERED) this.changes.shift();
+    }
     this.tell("run");
     const lead = this.header.best?.id ?? message.upserts.at(-1)?.id ?? "";
     if (this.following && lead && lead !== this.selected) {
@@ -203,11 +230,16 @@ export class Store {
     const at = this.seen.get(point.evaluation);
     if (at === undefined) {
       this.seen.set(point.evaluation, this.points.length);
+      this.tally.point(point, this.points.length, this.rows.get(point.candidate)?.island ?? "");
       this.points.push(point);
-    } else {
-      this.points[at] = point;
-      this.replaced += 1;
+      return;
     }
+    const before = this.points[at]!;
+    if (before.verdict === point.verdict && before.time_us === point.time_us) return;
+    this.points[at] = point; // as when an evaluation is judged again: rare, so everything is counted once more
+    this.replaced += 1;
+    this.tally.clearPoints();
+    this.points.forEach((one, place) => this.tally.point(one, place, this.rows.get(one.candidate)?.island ?? ""));
   }
 
   private tell(topic: Topic): void {

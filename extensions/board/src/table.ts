@@ -8,7 +8,7 @@
 import { COLUMNS } from "./columns";
 import { h, onResize, perFrame, say } from "./dom";
 import { Filters } from "./filters";
-import { INITIAL, arrange } from "./order";
+import { INITIAL, arrange, rearrange } from "./order";
 import type { Key, Line, View } from "./order";
 import type { Store } from "./store";
 
@@ -16,10 +16,14 @@ const ROW = 27;
 const HEAD = 28;
 const SPARE = 6;
 
+/** More changed rows than this are sorted in with all others. */
+const FEW = 200;
+
 interface Slot {
   element: HTMLElement;
   cells: HTMLElement[];
   drawn: string;
+  position: number;
 }
 
 let tables = 0;
@@ -32,12 +36,16 @@ export class Table {
   private readonly sorts: HTMLButtonElement[];
   private readonly body = h("div", { class: "kw-tbody", role: "rowgroup" });
   private readonly empty = h("p", { class: "kw-empty" });
-  private readonly slots: Slot[] = [];
+  /** Elements that show a row, by its id, and those that show none. */
+  private readonly slots = new Map<string, Slot>();
+  private readonly spare: Slot[] = [];
   private readonly prefix = `kw-table-${(tables += 1)}`;
   private readonly draw: () => void;
-  private lines: Line[] = [];
-  private index = new Map<string, number>();
+  private lines: readonly Line[] = [];
+  /** What `lines` were made of: the store's version and renewals; -1 where the order itself has changed. */
   private arranged = -1;
+  private renewed = -1;
+  private found = { lines: this.lines, id: "", at: -1 };
   private follow = false;
 
   constructor(
@@ -94,7 +102,7 @@ export class Table {
 
   /** Selects the variant before or after, as the table stands. */
   step(by: number): void {
-    const at = this.index.get(this.store.selected) ?? -1;
+    const at = this.position();
     const line = this.lines[Math.min(this.lines.length - 1, Math.max(0, at + by))];
     if (line) this.store.choose(line.row.id);
   }
@@ -121,17 +129,10 @@ export class Table {
   }
 
   private render(): void {
-    if (this.arranged !== this.store.version) {
-      this.arranged = this.store.version;
-      this.lines = arrange(this.store.rows.values(), this.view);
-      this.index = new Map(this.lines.map((line, position) => [line.row.id, position]));
-      for (const [key, head] of this.heads) {
-        head.setAttribute("aria-sort", key === this.view.key ? (this.view.down ? "descending" : "ascending") : "none");
-      }
-    }
+    this.arrange();
     const total = this.lines.length;
     this.filters.draw(total);
-    this.grid.setAttribute("aria-rowcount", String(total + 1));
+    attribute(this.grid, "aria-rowcount", String(total + 1));
     this.body.style.height = `${total * ROW}px`;
     this.grid.hidden = total === 0;
     this.empty.hidden = total !== 0;
@@ -139,24 +140,61 @@ export class Table {
       say(this.empty, this.nothing());
       return;
     }
+    const { scrollTop, clientHeight } = this.grid;
+    let top = scrollTop;
     if (this.follow) {
       this.follow = false;
-      this.reveal(this.index.get(this.store.selected));
+      top = this.reveal(this.position(), scrollTop, clientHeight);
     }
-    const from = Math.max(0, Math.floor(this.grid.scrollTop / ROW) - SPARE);
-    const until = Math.min(total, Math.ceil((this.grid.scrollTop + this.grid.clientHeight) / ROW) + SPARE);
-    this.pool(until - from);
-    // A row keeps its element for as long as it is in sight, so that scrolling fills only what comes into it.
-    const size = this.slots.length;
-    for (let position = from; position < from + size; position += 1) {
-      const slot = this.slots[position % size]!;
-      const line = position < until ? this.lines[position] : undefined;
-      if (line) this.fill(slot, line, position);
-      slot.element.hidden = !line;
-    }
-    const at = this.index.get(this.store.selected);
-    if (at !== undefined && at >= from && at < until) this.grid.setAttribute("aria-activedescendant", `${this.prefix}-${this.store.selected}`);
+    const from = Math.max(0, Math.floor(top / ROW) - SPARE);
+    const until = Math.min(total, Math.ceil((top + clientHeight) / ROW) + SPARE);
+    this.show(from, until);
+    const at = this.position();
+    if (at >= from && at < until) attribute(this.grid, "aria-activedescendant", `${this.prefix}-${this.store.selected}`);
     else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  /** Brings the lines up to date with the rows. */
+  private arrange(): void {
+    const { store } = this;
+    if (this.arranged === store.version && this.renewed === store.renewed) return;
+    const changed = this.arranged >= 0 && this.renewed === store.renewed ? store.changedSince(this.arranged) : null;
+    this.arranged = store.version;
+    this.renewed = store.renewed;
+    this.lines = changed && changed.size <= FEW ? rearrange(this.lines, changed, store.rows, this.view) : arrange(store.rows.values(), this.view);
+    for (const [key, head] of this.heads) {
+      attribute(head, "aria-sort", key === this.view.key ? (this.view.down ? "descending" : "ascending") : "none");
+    }
+  }
+
+  /** Where the selected variant stands; -1 where it is not among those shown. */
+  private position(): number {
+    const { lines, found } = this;
+    const id = this.store.selected;
+    if (found.lines !== lines || found.id !== id) this.found = { lines, id, at: lines.findIndex((line) => line.row.id === id) };
+    return this.found.at;
+  }
+
+  /** A row keeps its element for as long as it is in sight: what scrolls in is filled, what moves is moved. */
+  private show(from: number, until: number): void {
+    const wanted = new Set<string>();
+    for (let position = from; position < until; position += 1) wanted.add(this.lines[position]!.row.id);
+    for (const [id, slot] of this.slots) {
+      if (wanted.has(id)) continue;
+      this.slots.delete(id);
+      this.spare.push(slot);
+    }
+    for (let position = from; position < until; position += 1) {
+      const line = this.lines[position]!;
+      let slot = this.slots.get(line.row.id);
+      if (!slot) {
+        slot = this.spare.pop() ?? this.slot();
+        slot.element.hidden = false;
+        this.slots.set(line.row.id, slot);
+      }
+      this.fill(slot, line, position);
+    }
+    for (const slot of this.spare) slot.element.hidden = true;
   }
 
   private nothing(): string {
@@ -168,28 +206,29 @@ export class Table {
     return "No variants yet. Press Step for one, or Auto to let the search run.";
   }
 
-  private pool(wanted: number): void {
-    while (this.slots.length < wanted) {
-      const cells = COLUMNS.map((column) => h("div", { class: `kw-td kw-col-${column.name}`, role: "gridcell" }));
-      const element = h("div", { class: "kw-tr", role: "row" }, ...cells);
-      this.body.append(element);
-      this.slots.push({ element, cells, drawn: "" });
-    }
+  private slot(): Slot {
+    const cells = COLUMNS.map((column) => h("div", { class: `kw-td kw-col-${column.name}`, role: "gridcell" }));
+    const element = h("div", { class: "kw-tr", role: "row" }, ...cells);
+    this.body.append(element);
+    return { element, cells, drawn: "", position: -1 };
   }
 
   private fill(slot: Slot, line: Line, position: number): void {
     const { row, depth } = line;
-    const selected = row.id === this.store.selected;
-    slot.element.style.transform = `translateY(${position * ROW}px)`;
-    slot.element.setAttribute("aria-rowindex", String(position + 2));
-    slot.element.setAttribute("aria-selected", String(selected));
-    slot.element.classList.toggle("kw-odd", position % 2 === 1);
+    const { element } = slot;
+    attribute(element, "aria-selected", String(row.id === this.store.selected));
+    if (slot.position !== position) {
+      slot.position = position;
+      element.style.top = `${position * ROW}px`;
+      element.setAttribute("aria-rowindex", String(position + 2));
+      element.classList.toggle("kw-odd", position % 2 === 1);
+    }
     const header = this.store.header;
     const state = `${row.id} ${row.verdict} ${row.evaluations} ${depth} ${header?.pinned === row.id} ${row.accepted} ${header?.best?.id === row.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length} ${row.time_us}`;
     if (slot.drawn === state) return;
     slot.drawn = state;
-    slot.element.id = `${this.prefix}-${row.id}`;
-    slot.element.dataset["id"] = row.id;
+    element.id = `${this.prefix}-${row.id}`;
+    element.dataset["id"] = row.id;
     COLUMNS.forEach((column, place) => column.fill(slot.cells[place]!, row, depth, this.store));
   }
 
@@ -202,7 +241,7 @@ export class Table {
 
   private key(event: KeyboardEvent): void {
     if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = this.index.get(this.store.selected) ?? -1;
+    const at = this.position();
     const page = Math.max(1, Math.floor((this.grid.clientHeight - HEAD) / ROW) - 1);
     const last = this.lines.length - 1;
     const to: Record<string, number> = {
@@ -225,11 +264,18 @@ export class Table {
     event.stopPropagation();
   }
 
-  private reveal(position: number | undefined): void {
-    if (position === undefined) return;
+  /** Scrolls as little as brings a line into sight; the new scroll position. */
+  private reveal(position: number, scrollTop: number, clientHeight: number): number {
+    if (position < 0) return scrollTop;
     const top = position * ROW;
-    const room = this.grid.clientHeight - HEAD;
-    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
-    else if (top + ROW > this.grid.scrollTop + room) this.grid.scrollTop = top + ROW - room;
+    const room = clientHeight - HEAD;
+    const to = top < scrollTop ? top : top + ROW > scrollTop + room ? top + ROW - room : scrollTop;
+    if (to !== scrollTop) this.grid.scrollTop = to;
+    return to;
   }
+}
+
+/** Sets an attribute only where it differs: an equal one costs a style check all the same. */
+function attribute(element: Element, name: string, value: string): void {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }

@@ -5,6 +5,8 @@ import pytest
 from workbench.board.commands import VERBS, perform
 from workbench.errors import MisuseError
 
+CUDA = 'CUDA = r"""__global__ void f() {}"""\nKERNELS = ("f",)\n'
+
 
 @pytest.mark.parametrize(
     ("verb", "argument", "option", "asked"),
@@ -20,7 +22,7 @@ from workbench.errors import MisuseError
         ("ban", "atomics", "", ("ban", "atomics")),
         ("pin", "k3", "", ("pin", "k3")),
         ("branch", "k3", "", ("branch", "k3")),
-        ("submit", "x = 1", "cuda", ("submit", "x = 1", "cuda")),
+        ("submit", CUDA, "k3", ("submit", CUDA, "cuda", "k3")),
         ("submit", "x = 1", "", ("submit", "x = 1", "triton")),
     ],
 )

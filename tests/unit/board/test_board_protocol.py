@@ -14,6 +14,7 @@ from workbench.board import commands, rows
 from workbench.board.accepting import Accepts
 from workbench.board.feed import Feed
 from workbench.board.inspecting import Inspections
+from workbench.board.packing import pack_snapshot
 from workbench.board.prompts import prompt
 from workbench.board.writing import Writings
 from workbench.evolution.stream import Stream, Written
@@ -66,6 +67,9 @@ def test_what_a_snapshot_holds(recorded):
     feed.close()
     snapshot = next(message for message in sent if message["type"] == "snapshot")
     assert set(snapshot) == INTERFACES["SnapshotMessage"]
+    packed, _ = pack_snapshot(snapshot)
+    assert set(packed) == INTERFACES["PackedMessage"] and set(packed["upserts"]) == set(packed["points"]) == INTERFACES["Packed"]
+    assert {column["kind"] for column in packed["upserts"]["fields"].values()} <= set(re.findall(r'\{ kind: "(\w+)"', PROTOCOL))
     assert {frozenset(row) for row in snapshot["upserts"]} == {frozenset(INTERFACES["Row"])}
     assert {frozenset(point) for point in snapshot["points"]} == {frozenset(INTERFACES["Point"])}
     assert {frozenset(line) for line in snapshot["log"]} == {frozenset(INTERFACES["LogLine"])}

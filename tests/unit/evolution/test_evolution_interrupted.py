@@ -17,8 +17,8 @@ from workbench import evolution
 from workbench.brief import Budget
 from workbench.candidate import Evidence
 from workbench.events import AcceptedCandidate, Noted, StateChanged
-from workbench.evolution.start import runs_here
 from workbench.store import MemoryStore, Store
+from workbench.store.owners import runs_here
 
 HERE = Path(__file__).parent
 GONE = "the process that ran it is gone: resume() goes on where the store ends"

@@ -19,8 +19,9 @@ import pytest
 from store_world import STARTED, turn, whole_run
 
 from workbench.errors import StoreError
-from workbench.events import Noted
+from workbench.events import Ended, Noted, StateChanged
 from workbench.store import Store, default_location, open_default
+from workbench.store.owners import owner
 
 HERE = Path(__file__).parent
 
@@ -291,3 +292,57 @@ def test_a_server_that_is_not_there_is_one_line():
     with pytest.raises(StoreError) as caught:
         Store("postgresql://nobody@localhost:1/none")
     assert "\n" not in str(caught.value)
+
+
+# ---- what is left of others
+
+
+def test_a_run_whose_process_is_gone_is_seen_as_interrupted(tmp_path):
+    code = """
+        import sys
+        from store_world import STARTED
+        from workbench.events import StateChanged
+        from workbench.store import Store
+        from workbench.store.owners import owner
+        store, name = Store(sys.argv[1]), owner()
+        store.extend("theirs", (STARTED, StateChanged("running", "auto")), owner=name)
+        print("ready", flush=True)
+        sys.stdin.read()
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{Path.cwd()}"},
+    )  # fmt: skip
+    assert child.stdout.readline() == "ready\n"
+    with closing(Store(tmp_path)) as store:
+        store.extend("mine", (STARTED, StateChanged("running", "auto")), owner=owner())
+        store.extend("done", (STARTED, StateChanged("running", "auto"), Ended("the budget is used up", "")))
+
+        def seen():
+            return {run.id: run.as_seen().state for run in store.runs()}
+
+        assert seen() == {"theirs": "running", "mine": "running", "done": "ended"}
+        child.kill()
+        child.communicate()
+        assert seen() == {"theirs": "interrupted", "mine": "running", "done": "ended"}
+        assert store.run("theirs").state == "running"  # as it was stored
+        done = subprocess.run(
+            [sys.executable, "-m", "workbench", "runs"], capture_output=True, text=True,
+            env=os.environ | {"WORKBENCH_STORE": str(tmp_path)},
+        )  # fmt: skip
+    assert "interrupted" in next(line for line in done.stdout.splitlines() if line.startswith("theirs"))
+
+
+def test_inspections_go_with_the_last_run_of_their_task(tmp_path):
+    with closing(Store(tmp_path)) as store:
+        for run in ("r1", "r2"):
+            store.extend(run, whole_run())
+        folder = tmp_path / "inspections"
+        folder.mkdir()
+        kept, others = folder / f"memory-{STARTED.task.id}-abc.json.gz", folder / "memory-0123456789ab-abc.json.gz"
+        for file in (kept, others):
+            file.write_bytes(b"x")
+        store.clean(("r1",))
+        assert kept.exists() and not others.exists()
+        store.clean(("r2",))
+        assert not folder.exists()

@@ -22,7 +22,7 @@ export class EditTab {
         this.report(answer, level);
         say(state, answer);
         if (level === "info") this.drafts.delete(candidate.id);
-      }, candidate.backend);
+      }, detail.row.evaluations > 0 ? candidate.id : "");
     }, { class: "kw-button kw-primary", "data-verb": "submit" });
     const restart = button("Undo all edits", "Goes back to the variant's own source.", () => {
       this.drafts.delete(candidate.id);
