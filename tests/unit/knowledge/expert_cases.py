@@ -203,6 +203,18 @@ def avg_pool_3d(x):
     return F.avg_pool3d(wide, 3, stride=2, padding=1)
 
 
+def max_pool_overlapping(x, b):
+    return F.max_pool2d(x, 4, stride=1, padding=1) * b
+
+
+def avg_pool_overlapping(x):
+    return F.avg_pool2d(x, (5, 2), stride=(2, 1), padding=(2, 0), count_include_pad=False)
+
+
+def max_pool_3d_dilated(x):
+    return F.max_pool3d(x, 3, stride=(2, 2, 1), padding=1, dilation=(1, 2, 1))
+
+
 def depthwise_1d(x, w):
     return F.conv1d(x, w, None, stride=1, padding=1, groups=4)
 
@@ -378,6 +390,9 @@ CASES = (
     (max_pool_1d, [(3, 5, 37)], "window"),
     (max_pool_2d, [(2, 3, 17, 35)], "window"),
     (max_pool_3d, [(2, 2, 5, 9, 12)], "window"),
+    (max_pool_overlapping, [(2, 3, 17, 35), (34,)], "window"),
+    (avg_pool_overlapping, [(2, 3, 18, 35)], "window"),
+    (max_pool_3d_dilated, [(1, 2, 4, 15, 12)], "window"),
     (avg_pool_1d, [(3, 5, 37)], "window"),
     (avg_pool_2d, [(2, 3, 18, 35)], "window"),
     (avg_pool_3d, [(2, 2, 6, 9, 12)], "window"),

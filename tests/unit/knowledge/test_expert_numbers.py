@@ -14,7 +14,7 @@ SMALL = {"BLOCK": 64, "SPLIT": 4, "TILE": (16, 16, 16), "ROWS": 4, "COLS": 32, "
 """Sizes that give several programs and a partial tile at these shapes."""
 
 
-NUMERIC = ("passes", "rows", "grid", "online", "statistics", "split", "edges", "precision", "convolution")
+NUMERIC = ("passes", "rows", "grid", "online", "statistics", "split", "edges", "precision", "convolution", "tile")
 """Choices that change what is computed, or where; the others change caching and order alone."""
 
 OTHER_SHAPES = {

@@ -93,10 +93,10 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     tune: dict[str, Sequence[Any]] = {}
     blocks: dict[str, str] = {}
     imports: list[str] = []
-    used = {value.input for value in program.of_kind("scalar")}
+    passed = {value.input for value in program.of_kind("scalar")}
     lines = []
     for spec in task.inputs:
-        if not spec.is_tensor and spec.name not in used:
+        if not spec.is_tensor and spec.name not in passed:
             known = f"{spec.name} = {spec.values.value!r}"
             lines += [f"if {spec.name} != {spec.values.value!r}:", f'    raise ValueError("{task.entry}: written for {known}")']
     for number, stage in enumerate(steps, start=1):

@@ -131,7 +131,11 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
     else:
         tune["BLOCK"] = [size for size in (4096, 8192, 2048, 1024) if size <= max(lanes, 1024)]
         wide = most >= 16 and choices["passes"] == "loop" and lanes >= 8192
-        tune["NUM_WARPS"] = [16, 8, 4] if wide else [8, 4, 16] if most >= 16 else [8, 4]
+        if choices["passes"] == "loop" and plan.program.of_kind("scan"):
+            # Blocks wait for each other: small programs, so that many others fill the time.
+            tune["BLOCK"] = [size for size in (2048, 4096, 1024) if size <= max(lanes, 1024)]
+            wide, most = False, 8
+        tune["NUM_WARPS"] = [4, 8] if most == 8 else [16, 8, 4] if wide else [8, 4, 16] if most >= 16 else [8, 4]
     if choices["passes"] == "split":
         programs = max(plan.rows // (tune["ROWS"][0] if several else 1), 1)
         # So many that an uneven last wave of programs does not show.

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.emit import Expr
+from workbench.knowledge.experts import window_walk
 from workbench.knowledge.experts.base import TILES, TRAFFIC, Expert, Match
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import Layout, LoopAxis, group_atoms
@@ -37,6 +38,10 @@ _TAKEN = {
     "y",
     "x",
     "inside",
+    "first",
+    "line",
+    "whole",
+    "count",
     "weight",
     "P",
     "ROWS",
@@ -98,8 +103,8 @@ def _fits(task: Task, program: Program) -> Match:
 
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
-    Slide(program)
-    return {"tile": ("wide", "square"), "cache": ("default", "stream")}
+    walks = window_walk.height(Slide(program)) > 0
+    return {"tile": ("walk", "wide", "square") if walks else ("wide", "square"), "cache": ("default", "stream")}
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
@@ -117,16 +122,27 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     )  # fmt: skip
     scope.compute([output.value.id for output in program.outputs if isinstance(output.value, Ref)])
     big = max(program.elements(slide.value.atoms), program.elements(slide.source.atoms)) >= 2**31
-    kernel.body = [
-        *_position(slide, big),
-        *(line for axis in slide.axes for line in layout.part_lines(axis, slide.tensors)),
-        *_walk(slide, choices),
-        "mask = (rows < " + slide.axes[-2].size + f") & (cols < {slide.outs[-1]})",
-    ]
-    kernel.body += scope.lines
+    end = [*scope.lines]
     for output, name in zip(program.outputs, outputs, strict=True):
         text = scope.operand(output.value, output.dtype).text
-        kernel.body.append(f"tl.store({name}_ptr + {layout.offset(output.atoms)}, {text}, mask=mask)")
+        end.append(f"tl.store({name}_ptr + {layout.offset(output.atoms)}, {text}, mask=mask)")
+    parts = [list(layout.part_lines(axis, slide.tensors)) for axis in slide.axes]
+    height = window_walk.height(slide) if choices["tile"] == "walk" else 0
+    if height:
+        kernel.doc = f"Each program computes {height} rows of COLS results of one plane, and reads each line of the image once for all."
+        hint = ', eviction_policy="evict_first"' if choices["cache"] == "stream" else ""
+        lead = [line for lines in parts[:-2] for line in lines]
+        kernel.body = [*window_walk.position(slide, height, big), *lead, *parts[-1], *window_walk.walk(slide, height, hint)]
+        for row in range(height):
+            kernel.body += window_walk.finish(slide, row, [*parts[-2], *end])
+    else:
+        kernel.body = [
+            *_position(slide, big),
+            *(line for lines in parts for line in lines),
+            *_walk(slide, choices),
+            "mask = (rows < " + slide.axes[-2].size + f") & (cols < {slide.outs[-1]})",
+            *end,
+        ]
     inputs = dict.fromkeys(value.input for value in program.of_kind("load"))
     kernel.parameters = [(f"{name}_ptr", name) for name in (*inputs, *outputs)]
     kernel.parameters += [(value.input, value.input) for value in program.of_kind("scalar")]
@@ -140,9 +156,9 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         kernel.constants.append(("C", launcher.size(slide.channel)))
     kernel.parameters += [(size, launcher.size(dim)) for size, dim in zip(slide.sizes, slide.image, strict=True)]
     kernel.parameters += [(out, launcher.size((atom,))) for out, atom in zip(slide.outs, slide.value.over, strict=True)]
-    kernel.constants += [("ROWS", "ROWS"), ("COLS", "COLS")]
+    kernel.constants += [("COLS", "COLS")] if height else [("ROWS", "ROWS"), ("COLS", "COLS")]
     rows = planes if slide.rank == 1 else launcher.size(slide.value.over[-2:-1])
-    kernel.grid = f"triton.cdiv({launcher.size(slide.value.over[-1:])}, COLS) * triton.cdiv({rows}, ROWS)"
+    kernel.grid = f"triton.cdiv({launcher.size(slide.value.over[-1:])}, COLS) * triton.cdiv({rows}, {height or 'ROWS'})"
     if slide.rank > 1:
         kernel.grid += f" * {planes}" if " " not in planes else f" * ({planes})"
     if slide.rank == 3:
@@ -266,6 +282,9 @@ def _mask(slide: Slide, deps: frozenset[int]) -> str:
 
 def _tune(slide: Slide, program: Program, choices: Mapping[str, Any]) -> dict[str, list[int]]:
     columns = max(16, 1 << (program.elements(slide.value.over[-1:]) - 1).bit_length())
+    if choices["tile"] == "walk":
+        best = min(columns, 256)
+        return {"COLS": list(dict.fromkeys([best, max(32, best // 2), min(columns, 2 * best)])), "NUM_WARPS": [4, 2, 8]}
     if choices["tile"] == "wide":
         best = min(columns, 256 if slide.rank > 1 else 1024)
         rows = [1, 2, 4]
@@ -279,6 +298,7 @@ WINDOW = Expert(
     "window", CARD, _fits, _choices, _write,
     roles={"tile": TILES, "cache": TRAFFIC},
     reasons={
+        ("tile", "walk"): "several rows of results a program, so that each line of the image is loaded once for all that see it",
         ("tile", "wide"): "tiles along the rows of the image: the widest accesses",
         ("tile", "square"): "tiles of several rows: windows of neighbouring rows share what they load",
         ("cache", "stream"): "the image is marked to leave the cache first",
