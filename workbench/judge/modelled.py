@@ -84,7 +84,7 @@ def launch_time(launch: RecordedLaunch, traffic: LaunchTraffic, target: Target, 
     width = _vector_efficiency(launch.vectors, constants)
     tail = 1.0 + constants.tail * (math.ceil(waves) / waves - 1.0) if waves > 1 else 1.0
     memory = dram / (target.bandwidth * flow * width) * tail
-    asked = requested * (1.0 - constants.l1_relief) if traffic.dot_flops else requested
+    asked = requested * (1.0 - constants.l1_relief) if traffic.dot_flops else requested - _from_l1(launch, traffic, requested, target)
     l2 = asked / (target.l2_bandwidth * busy * width) + _atomic_seconds(traffic, constants)
     compute, flops = _compute(launch, traffic, programs, target, constants)
     # Programs of one wave wait together. Products are staged: their loads are under way while others are multiplied.
@@ -132,6 +132,14 @@ def _dram_bytes(traffic: LaunchTraffic, requested: float, resident: int, target:
     room = constants.l2_share * target.l2_bytes
     lost = max(0.0, 1.0 - room / working_set) if working_set > 0 else 0.0
     return traffic.unique_bytes + again * lost
+
+
+def _from_l1(launch: RecordedLaunch, traffic: LaunchTraffic, requested: float, target: Target) -> float:
+    """Bytes that a program asks for again while the L1 still has them: all, where the data of the programs that share it fit."""
+    again = max(0.0, requested - traffic.program_bytes * traffic.programs)
+    room = 0.75 * target.shared_bytes - launch.resources.shared_bytes * launch.blocks
+    held = traffic.program_bytes * max(launch.blocks, 1)
+    return again if held <= room else 0.0
 
 
 def _in_flight(launch: RecordedLaunch, traffic: LaunchTraffic, programs: int, target: Target, constants: Constants) -> float:
