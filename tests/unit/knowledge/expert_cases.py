@@ -211,6 +211,15 @@ def avg_pool_overlapping(x):
     return F.avg_pool2d(x, (5, 2), stride=(2, 1), padding=(2, 0), count_include_pad=False)
 
 
+def avg_pool_apart(x):
+    return F.avg_pool2d(x, (2, 5)) * 2
+
+
+def avg_pool_apart_3d(x):
+    wide = x if x.dtype == torch.float64 else x.float()
+    return F.avg_pool3d(wide, (2, 1, 6), stride=(1, 1, 5), padding=(1, 0, 2), count_include_pad=False)
+
+
 def max_pool_3d_dilated(x):
     return F.max_pool3d(x, 3, stride=(2, 2, 1), padding=1, dilation=(1, 2, 1))
 
@@ -392,6 +401,8 @@ CASES = (
     (max_pool_3d, [(2, 2, 5, 9, 12)], "window"),
     (max_pool_overlapping, [(2, 3, 17, 35), (34,)], "window"),
     (avg_pool_overlapping, [(2, 3, 18, 35)], "window"),
+    (avg_pool_apart, [(2, 2, 5, 43)], "window"),
+    (avg_pool_apart_3d, [(1, 2, 3, 2, 43)], "window"),
     (max_pool_3d_dilated, [(1, 2, 4, 15, 12)], "window"),
     (avg_pool_1d, [(3, 5, 37)], "window"),
     (avg_pool_2d, [(2, 3, 18, 35)], "window"),

@@ -103,8 +103,9 @@ def _fits(task: Task, program: Program) -> Match:
 
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
-    walks = window_walk.height(Slide(program)) > 0
-    return {"tile": ("walk", "wide", "square") if walks else ("wide", "square"), "cache": ("default", "stream")}
+    slide = Slide(program)
+    first = ("walk",) if window_walk.height(slide) else ("fold",) if window_walk.folds(slide) else ()
+    return {"tile": (*first, "wide", "square"), "cache": ("default", "stream")}
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
@@ -127,12 +128,17 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         text = scope.operand(output.value, output.dtype).text
         end.append(f"tl.store({name}_ptr + {layout.offset(output.atoms)}, {text}, mask=mask)")
     parts = [list(layout.part_lines(axis, slide.tensors)) for axis in slide.axes]
-    height = window_walk.height(slide) if choices["tile"] == "walk" else 0
+    height = window_walk.height(slide) if choices["tile"] == "walk" else 1 if choices["tile"] == "fold" else 0
     if height:
-        kernel.doc = f"Each program computes {height} rows of COLS results of one plane, and reads each line of the image once for all."
         hint = ', eviction_policy="evict_first"' if choices["cache"] == "stream" else ""
+        if choices["tile"] == "walk":
+            kernel.doc = f"Each program computes {height} rows of COLS results of one plane, and reads each line of the image once for all."
+            walked = window_walk.walk(slide, height, hint)
+        else:
+            kernel.doc = "Each program computes COLS results of one row, and reads what their windows see as it lies in memory."
+            walked = window_walk.fold(slide, hint)
         lead = [line for lines in parts[:-2] for line in lines]
-        kernel.body = [*window_walk.position(slide, height, big), *lead, *parts[-1], *window_walk.walk(slide, height, hint)]
+        kernel.body = [*window_walk.position(slide, height, big), *lead, *parts[-1], *walked]
         for row in range(height):
             kernel.body += window_walk.finish(slide, row, [*parts[-2], *end])
     else:
@@ -282,6 +288,8 @@ def _mask(slide: Slide, deps: frozenset[int]) -> str:
 
 def _tune(slide: Slide, program: Program, choices: Mapping[str, Any]) -> dict[str, list[int]]:
     columns = max(16, 1 << (program.elements(slide.value.over[-1:]) - 1).bit_length())
+    if choices["tile"] == "fold":
+        return {"COLS": [64, 32, 128], "NUM_WARPS": [4, 8, 2]}
     if choices["tile"] == "walk":
         best = min(columns, 256)
         return {"COLS": list(dict.fromkeys([best, max(32, best // 2), min(columns, 2 * best)])), "NUM_WARPS": [4, 2, 8]}
@@ -299,6 +307,7 @@ WINDOW = Expert(
     roles={"tile": TILES, "cache": TRAFFIC},
     reasons={
         ("tile", "walk"): "several rows of results a program, so that each line of the image is loaded once for all that see it",
+        ("tile", "fold"): "each lane adds one column of its window, so that a warp reads whole stretches of a line",
         ("tile", "wide"): "tiles along the rows of the image: the widest accesses",
         ("tile", "square"): "tiles of several rows: windows of neighbouring rows share what they load",
         ("cache", "stream"): "the image is marked to leave the cache first",

@@ -101,6 +101,45 @@ def walk(slide: Slide, rows: int, hint: str) -> list[str]:
     return lines
 
 
+def folds(slide: Slide) -> bool:
+    """Whether neighbouring windows lie so far apart that their elements are better read side by side than window by window."""
+    window = slide.window
+    return slide.rank > 1 and slide.value.op == "mean" and window.stride[-1] >= 4 and window.kernel[-1] >= 4 and window.dilation[-1] == 1
+
+
+def fold(slide: Slide, hint: str) -> list[str]:
+    """Each lane adds one column of the window, so that a warp reads whole stretches of a line; lanes are added at the end."""
+    window, rank = slide.window, slide.rank
+    dtype = "tl.float64" if slide.value.dtype == "float64" else "tl.float32"
+    wide = 1 << (window.kernel[-1] - 1).bit_length()
+    pad = f" - {window.padding[-1]}" if window.padding[-1] else ""
+    counted = not window.divisor
+    lines = [
+        f"lanes = tl.arange(0, {wide})[None, :]",
+        f"x = cols[:, None] * {window.stride[-1]} + lanes{pad}",
+        f"acc = tl.zeros([COLS, {wide}], {dtype})",
+        *([f"there = tl.zeros([COLS, {wide}], tl.float32)"] if counted else []),
+    ]
+    indent = ""
+    checks = [f"(lanes < {window.kernel[-1]})", *(["(x >= 0)"] if pad else []), "(x < W)"]
+    for place in range(rank - 1):
+        name, coordinate, tap = ("zyx"[3 - rank :][place], ("depth", "first")[3 - rank :][place], "ij"[place])
+        lines.append(f"{indent}for {tap} in tl.static_range({window.kernel[place]}):")
+        indent += "    "
+        lines.append(f"{indent}{name} = {_at(coordinate, window.stride[place], tap, window.dilation[place], window.padding[place])}")
+        checks += [f"({name} >= 0)"] if window.padding[place] else []
+        checks.append(f"({name} < {slide.sizes[place]})")
+    flat = "y * W + x" if rank == 2 else "(z * H + y) * W + x"
+    lines += [
+        f"{indent}inside = {' & '.join(checks)}",
+        f"{indent}acc += tl.load({slide.source.input}_ptr + base + {flat}, mask=inside, other=0.0{hint}).to({dtype})",
+        *([f"{indent}there += inside.to(tl.float32)"] if counted else []),
+        "acc_0 = tl.sum(acc, axis=1)",
+        *(["there_0 = tl.sum(there, axis=1)"] if counted else []),
+    ]
+    return lines
+
+
 def finish(slide: Slide, row: int, epilogue: Sequence[str]) -> list[str]:
     """One row's results, from its sum to its store."""
     value = f"acc_{row}"
