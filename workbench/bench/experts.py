@@ -219,19 +219,30 @@ def _seeds_of(task: Task, backend: Backend) -> Iterator[Candidate]:
     from workbench.knowledge import experts
 
     seen: set[str] = set()
-    for match in experts.match(task, (backend,)):
-        space = experts.choices(match.expert, task)
-        for values in itertools.product(*space.values()):
-            chosen = dict(zip(space, values, strict=True))
-            try:
-                source = experts.write(match.expert, task, chosen)
-            except experts.UnsupportedError:
-                continue
-            if source in seen:
-                continue
-            seen.add(source)
-            recipe = {"expert": match.expert, **chosen}
-            yield Candidate(f"k{len(seen)}", experts.backend(match.expert), source, task.candidate_entry, recipe, proposer="experts")
+    recipes = [
+        (changes, match.expert, chosen)
+        for match in experts.match(task, (backend,))
+        for changes, chosen in _by_changes(experts.choices(match.expert, task))
+    ]
+    # Each expert's default first, then one choice changed: a short look sees every idea once.
+    for _, expert, chosen in sorted(recipes, key=lambda recipe: recipe[0]):
+        try:
+            source = experts.write(expert, task, chosen)
+        except experts.UnsupportedError:
+            continue
+        if source in seen:
+            continue
+        seen.add(source)
+        recipe = {"expert": expert, **chosen}
+        yield Candidate(f"k{len(seen)}", experts.backend(expert), source, task.candidate_entry, recipe, proposer="experts")
+
+
+def _by_changes(space: Mapping[str, Sequence[Any]]) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    """Every recipe, with how many choices differ from their defaults, and where: earlier names and values come first."""
+    for places in itertools.product(*(range(len(values)) for values in space.values())):
+        changed = [number for number, place in enumerate(places) if place]
+        order = (len(changed), *changed, *(places[number] for number in changed))
+        yield order, {name: values[place] for (name, values), place in zip(space.items(), places, strict=True)}
 
 
 def _row(

@@ -32,14 +32,15 @@ def _fits(task: Task, program: Program) -> Match:
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     found = Convolution(program)
-    space: dict[str, tuple[Any, ...]] = {"split": ("none",), "order": ("plain", "grouped"), "edges": ("mask",)}
+    space: dict[str, tuple[Any, ...]] = {"split": ("none",)}
     inner = _inner(program, found)
     processors = get_target(task.target).multiprocessors
     if _programs(program, found, 128, 128) * 2 <= processors and inner >= 512:
         space["split"] = ("splitk", "none")
     if found.dtype == "float32":
-        space["precision"] = precisions(task)
-    return space
+        # PyTorch's own take TF32 unless they are told not to; here it stands last, where the policy asks for float32's digits.
+        space["precision"] = tuple(dict.fromkeys((*precisions(task), "tf32")))
+    return space | {"order": ("plain", "grouped"), "edges": ("mask",)}
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:

@@ -78,10 +78,10 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     processors = get_target(task.target).multiprocessors
     few = tiles < processors and program.elements(product.inner) >= 512
     space["split"] = ("splitk", "none") if few and tiles * 4 <= processors else ("none", "splitk") if few else ("none",)
-    space["order"] = ("grouped", "plain")
-    space["edges"] = ("mask",) if is_split(program, (product.rows, product.columns)) else ("mask", "wrap")
     if product.dtype == "float32":
         space["precision"] = precisions(task)
+    space["order"] = ("grouped", "plain")
+    space["edges"] = ("mask",) if is_split(program, (product.rows, product.columns)) else ("mask", "wrap")
     return space
 
 
