@@ -132,7 +132,7 @@ def test_saying_done_too_early_is_seen(judge):
         if calls[0] == 12:
             for thing in hidden.get_objects():
                 if type(thing).__name__ == "EventStopwatch":
-                    setattr(thing, "stop", lambda: 60.0)
+                    setattr(thing, "read", lambda: 60.0)
         work(x, y)
         return y
     """

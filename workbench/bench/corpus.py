@@ -22,6 +22,7 @@ _NEEDS = ("cpu", "gpu", "nvcc", "cxx")
 _WAYS = ("host", "interpret")
 _KEYS = frozenset({
     "cheat", "honest", "op", "why", "expect", "gpu", "needs", "way", "mode", "after", "precision", "full", "backend", "parameters",
+    "alone",
 })  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Case:
         gpu: what it must get on a GPU where that differs.
         after: another case that the same judge judges just before.
         full: takes long; left out of the quick run.
+        alone: needs the card's memory for itself, so it comes when all others are done.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Case:
     backend: Backend = "triton"
     parameters: tuple[tuple[str, Any], ...] = ()
     full: bool = False
+    alone: bool = False
 
     def wanted(self, on_gpu: bool) -> Expect:
         return self.gpu if on_gpu and self.gpu is not None else self.expect
@@ -124,6 +127,7 @@ def _case(name: str, facts: Mapping[str, Any], text: str, header: ast.Assign, sc
         "" if scenario else body, body if scenario else "", facts.get("needs", "cpu"), facts.get("way", "host"), facts.get("mode", "quick"),
         _expect(facts["gpu"]) if "gpu" in facts else None, facts.get("after", ""), facts.get("precision", "match"),
         facts.get("backend", "triton"), tuple(facts.get("parameters", {}).items()), bool(facts.get("full", False)),
+        bool(facts.get("alone", False)),
     )  # fmt: skip
     if case.needs not in _NEEDS or case.way not in _WAYS:
         raise ValueError(f"needs one of {_NEEDS}, way one of {_WAYS}")

@@ -26,7 +26,8 @@ from workbench.records import encode
 from workbench.task import Task
 
 LIMITS = {"load": 60.0, "call": 25.0, "traffic": 40.0, "timing": 30.0}
-"""Seconds: a case that hangs on purpose holds nobody for long."""
+ON_A_CARD = LIMITS | {"call": 10.0}
+"""Seconds: a case that hangs on purpose holds nobody for long; on a card it holds everybody, since nobody times then."""
 
 _TRIALS = 3
 """Of a case that stops at the clock, where the CPU stands in for a card: there, all that the machine does is in the times."""
@@ -34,7 +35,11 @@ _TRIALS = 3
 _BASELINES = ("eager",)
 """Compiling each op would take longer than judging all of its cases."""
 
+_PATIENCE = 10.0
+"""Seconds, after which another case has given back the card's memory."""
+
 _MOST_OF_ONE_JUDGE = 30
+_MOST_ON_A_CARD = 14
 _MOST_LANES = 8
 
 
@@ -79,7 +84,7 @@ class Report:
         return [*lines, f"on {self.device} in {self.seconds:.0f} s"]
 
     def markdown(self) -> str:
-        head = ["", "class", "case", "wanted", "got", "why"]
+        head = ["", "class", "case", "wanted", "got", "why", "s"]
         lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *(line(row) for row in self.rows), "", *self.last_lines]
         return "\n".join(lines) + "\n"
 
@@ -127,15 +132,16 @@ def run(
     begun = time.perf_counter()
     rows: list[Row] = []
     groups: dict[tuple[str, str, str], list[Case]] = {}
+    alone: dict[tuple[str, str, str], list[Case]] = {}
     for case in chosen:
         if quick and case.full:
             rows.append(Row(case, case.wanted(on_gpu), skipped="takes long"))
         elif missing := _missing(case, on_gpu):
             rows.append(Row(case, case.wanted(on_gpu), skipped=missing))
         else:
-            groups.setdefault((case.op, case.precision, "cuda" if on_gpu else case.way), []).append(case)
-    runner = _Runner(folder, on_gpu, tell or (lambda row: None), lanes or _lanes(on_gpu))
-    rows += asyncio.run(runner.all(groups))
+            (alone if case.alone else groups).setdefault((case.op, case.precision, "cuda" if on_gpu else case.way), []).append(case)
+    for part, at_once in ((groups, lanes or _lanes(on_gpu)), (alone, 1)):
+        rows += asyncio.run(_Runner(folder, on_gpu, tell or (lambda row: None), at_once).all(part))
     order = {case.name: number for number, case in enumerate(cases)}
     rows.sort(key=lambda row: order[row.case.name])
     name = torch.cuda.get_device_name() if on_gpu else "CPU"
@@ -179,6 +185,7 @@ class _Runner:
     def __init__(self, folder: Path, on_gpu: bool, tell: Callable[[Row], None], lanes: int) -> None:
         self.folder, self.on_gpu, self.tell = folder, on_gpu, tell
         self._lanes = lanes
+        self._limits = ON_A_CARD if on_gpu else LIMITS
 
     async def all(self, groups: dict[tuple[str, str, str], list[Case]]) -> list[Row]:
         """Rows of all groups. Each lane has a judge that turns from group to group; the largest go first, so that no long one is last."""
@@ -196,7 +203,7 @@ class _Runner:
                         continue
                     device = {"interpret": "cpu"}.get(key[2], key[2])
                     if fleet is None:
-                        fleet = Local(task, device=device, limits=LIMITS, baselines=_BASELINES)
+                        fleet = Local(task, device=device, limits=self._limits, baselines=_BASELINES)
                     else:
                         await fleet.turn(task, device=device)
                     await self._group(fleet, device, cases, rows)
@@ -214,7 +221,7 @@ class _Runner:
             if case not in ordered:
                 ordered += [other for other in cases if other.name == case.after and other not in ordered]
                 ordered.append(case)
-        count = 1 if self.on_gpu else -(-len(ordered) // _MOST_OF_ONE_JUDGE)
+        count = -(-len(ordered) // (_MOST_ON_A_CARD if self.on_gpu else _MOST_OF_ONE_JUDGE))
         size = -(-len(ordered) // count)
         parts: list[list[Case]] = [[]]
         for case in ordered:
@@ -236,7 +243,7 @@ class _Runner:
 
     async def _group(self, fleet: Local, device: str, cases: Sequence[Case], rows: list[Row]) -> None:
         def fresh() -> Local:
-            return Local(fleet.task, device=device, limits=LIMITS, baselines=_BASELINES)
+            return Local(fleet.task, device=device, limits=self._limits, baselines=_BASELINES)
 
         for number, case in enumerate(cases):
             begun = time.perf_counter()
@@ -255,17 +262,23 @@ class _Runner:
             found = await room.fleet.evaluate(candidate, dict(case.parameters), id=f"k{number}.{trial}", mode=case.mode)
             if fits(found, wanted) or not self._inconclusive(found):
                 break
+            if _no_memory(found):
+                await asyncio.sleep(_PATIENCE)
         if _too_noisy(found) and not fits(found, wanted):
             return Row(case, wanted, found.verdict.value, found.reason, found.labels, skipped="too noisy a machine to time on")
         return Row(case, wanted, found.verdict.value, found.reason, found.labels, fits(found, wanted), evaluation=found)
 
     def _inconclusive(self, found: Evaluation) -> bool:
         """Whether it stopped at the clock for what may be another process' doing. Nothing that passed is ever judged again."""
-        return _too_noisy(found) or (not self.on_gpu and found.verdict is Verdict.TIME_NOT_CONFIRMED)
+        return _too_noisy(found) or _no_memory(found) or (not self.on_gpu and found.verdict is Verdict.TIME_NOT_CONFIRMED)
 
     def _told(self, row: Row) -> Row:
         self.tell(row)
         return row
+
+
+def _no_memory(found: Evaluation) -> bool:
+    return found.verdict is Verdict.NOT_JUDGED and "out of memory" in found.reason
 
 
 def _too_noisy(found: Evaluation) -> bool:
@@ -283,11 +296,11 @@ def line(row: Row) -> str:
     mark = {True: "ok", False: "BAD", None: "–"}[row.ok]
     number = f"{'honest ' if row.case.honest else ''}{row.case.number}"
     missing = [label for label in row.wanted.labels if not any(label in got for got in row.labels)]
-    why = row.skipped or row.reason[:110]
+    why = row.skipped or row.reason[:240]
     if row.ok is False and missing:
         why = f"no label “{missing[0]}” among {', '.join(row.labels) or 'none'}: {why}"
     wanted = str(row.wanted) if not row.case.attack else "it fails"
-    return "| " + " | ".join([mark, number, row.case.name, wanted, row.got, why.replace("|", "¦")]) + " |"
+    return "| " + " | ".join([mark, number, row.case.name, wanted, row.got, why.replace("|", "¦"), f"{row.seconds:.1f}"]) + " |"
 
 
 def main(device: str, corpus: Path | None, only: Sequence[str], as_json: bool, quick: bool = False) -> int:

@@ -51,6 +51,7 @@ class Reference:
         module: the Model, None for a function; its parameters can be reloaded by ``load_state_dict``.
         changes: positions of the inputs that it writes to; they come after its outputs.
         random: the op in it that draws random numbers, empty where none does.
+        products: whether it multiplies matrices.
     """
 
     call: Any
@@ -58,6 +59,7 @@ class Reference:
     module: torch.nn.Module | None = None
     changes: tuple[int, ...] = ()
     random: str = ""
+    products: bool = False
 
     def __call__(self, *inputs: Any) -> list[torch.Tensor]:
         return with_changed(self.call, self.changes)(*inputs)
@@ -86,9 +88,9 @@ def load_reference(task: Task, *, device: str | None = None, seed: int | None = 
     if task.entry not in namespace:
         raise CaptureError(f"the reference of {task.name} doesn't define {task.entry}")
     entry = namespace[task.entry]
-    changes = task.changed_positions
+    changes, products = task.changed_positions, task.work.matmul_flops > 0
     if task.format != "model":
-        return Reference(entry, namespace, changes=changes, random=task.random)
+        return Reference(entry, namespace, changes=changes, random=task.random, products=products)
     with torch.random.fork_rng(enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
@@ -97,7 +99,7 @@ def load_reference(task: Task, *, device: str | None = None, seed: int | None = 
         module = entry(*(given() if callable(given) else task.init_args))
     if device is not None:
         module = module.to(device)
-    return Reference(module, namespace, module, changes, task.random)
+    return Reference(module, namespace, module, changes, task.random, products)
 
 
 def fingerprint(output: torch.Tensor, count: int = 64) -> dict[str, Any]:

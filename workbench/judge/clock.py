@@ -24,6 +24,7 @@ from workbench.judge.belief import Null, physical_floor_us
 from workbench.judge.checks import in_words
 from workbench.judge.doorbell import Doorbell, DoorbellSilent, Order
 from workbench.judge.expected import Error
+from workbench.judge.label_words import OWN_STREAMS
 from workbench.judge.player import BASELINE, FULL, QUICK, Plan, Player, Setting, short
 from workbench.judge.pool import Pool
 from workbench.judge.process import Worker, WorkerLost
@@ -102,6 +103,7 @@ class Clock:
         floor = physical_floor_us(self.task, self.target) if self.place == "cuda" else 0.0
         with contextlib.ExitStack() as stack:
             player = stack.enter_context(self._play(trial.candidate.id, worker))
+            player.streams = OWN_STREAMS in trial.labels
             rival = None
             if plan is FULL and faster is not None:
                 rival = stack.enter_context(self._play(faster, stack.enter_context(self._baseline_worker(faster))))
@@ -152,7 +154,7 @@ class Clock:
                 if turn is player:
                     turn.block(plan.calls, {number - block * plan.calls for number in checked}, idle=True)
                     # Right after it: what clocks and other programs do to one, they do to the other.
-                    idler.block(-(-plan.calls // 2))
+                    idler.block(-(-plan.calls // 2), idle=idler.streams)
                 elif turn is not None:
                     turn.block(plan.calls, listen=False)
             after = self._reasons()
@@ -225,7 +227,7 @@ class Clock:
             self._idler = self._start_idler()
         idler = self._idler[1]
         idler.forget()
-        idler.count, idler.lead = player.count, player.lead
+        idler.count, idler.lead, idler.streams = player.count, player.lead, player.streams
         for _ in range(2):
             idler.call(self._next_seed())
         return idler
@@ -233,7 +235,7 @@ class Clock:
     def _null(self, player: Player) -> Null:
         assert self._idler is not None
         idler = self._idler[1]
-        walls = short([wall for block in idler.walls for wall in block])
+        walls = short([wall for block in (idler.idles if idler.streams else idler.walls) for wall in block])
         most = walls + belief.IDLE_SHARE * max(0.0, walls - player.lead) + belief.IDLE_SLACK_US[self.place]
         return Null(most, plain_statistics.median(heard.reply_us for heard in idler.heard))
 

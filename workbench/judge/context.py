@@ -129,7 +129,7 @@ class Context:
         tf32_now = self.task.matmul_precision != "highest" and self.task.work.matmul_flops > 0
         if self.task.precision == "half":
             return compare.ROUND_OFF[torch.bfloat16]
-        return 2.0**-11 if self.task.precision == "tf32" or tf32_now else 0.0
+        return compare.TF32 if self.task.precision == "tf32" or tf32_now else 0.0
 
     def root_seed(self) -> int:
         """What all seeds of one judging come from: from the operating system, or the one that was asked for."""

@@ -61,6 +61,8 @@ class ExpectedOutput:
     ties: Ties | None = None
     draws: Draws | None = None
     """Many runs of a random reference, whose output is compared by distribution."""
+    products: bool = False
+    """Whether it comes of matrix products, which tensor cores compute on operands that are cut off."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def expect(reference: Reference, inputs: Sequence[Any], *, known: Sequence[Error
         if not result.is_floating_point():
             wide = result
         ties = seen.of(result, seen_wide, exact[position]) if not result.is_floating_point() else None
-        outputs.append(ExpectedOutput(result, wide, errors[position], rms(wide), ties))
+        outputs.append(ExpectedOutput(result, wide, errors[position], rms(wide), ties, products=reference.products))
     return Expected(tuple(inputs), tuple(outputs), note, mutated, aliased)
 
 

@@ -39,8 +39,10 @@ class EventStopwatch:
             flush.zero_()
         self._begin.record()
 
-    def stop(self) -> float:
+    def end(self) -> None:
         self._end.record()
+
+    def read(self) -> float:
         torch.cuda.synchronize()
         return float(self._begin.elapsed_time(self._end)) * 1e3
 
@@ -85,6 +87,28 @@ def _cuda_runtime() -> Any:
                     if hasattr(runtime, "cudaCtxResetPersistingL2Cache"):
                         return runtime
     return None
+
+
+def have_others_wait() -> None:
+    """Two other streams wait for what is in the current one, and it then for them."""
+    now = torch.cuda.current_stream()
+    for side in _others():
+        side.wait_stream(now)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(1)
+    for side in _others():
+        now.wait_stream(side)
+
+
+@functools.cache
+def _others() -> tuple[torch.cuda.Stream, ...]:
+    return torch.cuda.Stream(), torch.cuda.Stream()
+
+
+def held_by_others() -> tuple[int, int]:
+    """Bytes of the card that neither are free nor this process', and all of its bytes."""
+    free, total = torch.cuda.mem_get_info()
+    return max(0, total - free - torch.cuda.memory_reserved()), total
 
 
 def uuid() -> str:

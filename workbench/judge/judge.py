@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -23,7 +24,7 @@ import torch
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
 from workbench.errors import CaptureError
 from workbench.events import Prepared, Qualification
-from workbench.judge import generated, labels, qualify, sandbox, sanitizer, state
+from workbench.judge import generated, gpu, labels, qualify, sandbox, sanitizer, state
 from workbench.judge.context import Context, Workers
 from workbench.judge.pool import Nursery
 from workbench.judge.probe import disagreement
@@ -32,6 +33,11 @@ from workbench.judge.stages import building, correctness, running, text, timing
 from workbench.judge.stages.variations import smallest_set
 from workbench.judge.trial import Limits, Stop, Trial
 from workbench.task import Task
+
+_FREED_SECONDS = 1.0
+"""After which a killed process' memory on the card is free."""
+
+_MUCH = 0.25
 
 Device = Literal["auto", "cuda", "cpu", "host"]
 
@@ -129,6 +135,7 @@ class Judge:
                 timing.time(context, trial, workers, recording, first)
             raise _passed(trial)
         except Stop as stop:
+            stop = self._excused(stop, workers)
             building.note_misfit(context, trial, workers, stop.verdict)
             trial.log = "\n".join(log for log in (trial.log, *(worker.log.strip() for worker in workers.values())) if log)
             return trial.evaluation(stop)
@@ -138,6 +145,18 @@ class Judge:
             for worker in workers.values():
                 self._pool.discard(worker)
             self._pool.rest(True)
+
+    def _excused(self, stop: Stop, workers: Workers) -> Stop:
+        """A candidate that found no memory on a card that others fill is no worse for it."""
+        if stop.verdict is not Verdict.CRASHED or "out of memory" not in stop.reason or self.context.device != "cuda":
+            return stop
+        for worker in workers.values():
+            worker.kill()
+        time.sleep(_FREED_SECONDS)
+        others, total = gpu.held_by_others()
+        if others < _MUCH * total:
+            return stop
+        return Stop(Verdict.NOT_JUDGED, f"out of memory on a card of which others hold {others / 2**30:.0f} of {total / 2**30:.0f} GiB")
 
     def sanitize(self, candidate: Candidate, parameters: Mapping[str, Any]) -> Sanitized:
         """What compute-sanitizer says of a candidate, see `sanitizer`."""

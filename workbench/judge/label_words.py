@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+OWN_STREAMS = "uses CUDA streams"
+
 LABELS: Mapping[str, str] = {
     # Who does the work
     "no kernel of its own": "Own kernels 0 %: it defines none, so all of the work is PyTorch's or a library's.",
@@ -38,7 +40,7 @@ LABELS: Mapping[str, str] = {
     # What it keeps and does beside computing
     "remembers things by address": "It looks things up by a tensor's address or identity, which other data may get later.",
     "uses CUDA graphs": "It records its launches once and replays them, with fixed addresses.",
-    "uses CUDA streams": "It works on streams of its own, which must be joined before it returns.",
+    OWN_STREAMS: "It works on streams of its own, which must be joined before it returns.",
     "starts threads": "Work may go on after it has returned.",
     "pins memory in the L2 cache": "It asks for a part of the L2 for itself. The judge takes that back before each timed call.",
     "looks around with": "It inspects its caller or all objects of its process. No kernel needs that.",

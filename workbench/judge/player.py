@@ -15,11 +15,11 @@ from workbench.judge.checks import in_words
 from workbench.judge.doorbell import Answer, Doorbell, DoorbellSilent, Order
 from workbench.judge.process import Worker
 from workbench.judge.shared import layout
-from workbench.judge.stopwatch import COLD, HOT, IDLE, LATE
+from workbench.judge.stopwatch import BESIDE, COLD, HOT, IDLE, LATE
 from workbench.judge.trial import Stop
 from workbench.task import Task
 
-SHORT_US, ENOUGH_US = 30.0, 200.0
+SHORT_US, ENOUGH_US = 75.0, 150.0
 """Calls shorter than the first are timed several at a ring, so that together they take the second at least."""
 
 _MOST_COPIES, _COPIES_BYTES = 64, 2 << 30
@@ -70,6 +70,7 @@ class Heard:
         seed, place: of the ring, and which of its calls was asked about.
         print_seed, numbers: of the challenge and its answer, which took `reply_us`.
         outputs: the bytes that were handed over, for the few calls where they were asked for.
+        in_order: whether what the next op in the caller's stream would have read is what was there when the whole card was done.
     """
 
     seed: int
@@ -78,6 +79,7 @@ class Heard:
     numbers: tuple[float, ...]
     reply_us: float
     outputs: tuple[torch.Tensor, ...] | None = None
+    in_order: bool = True
 
 
 @dataclass
@@ -87,12 +89,14 @@ class Player:
     Attributes:
         idles: wall times of the rings without a call that followed the calls of a block; none where none were asked for.
         again: what the answers to second challenges took, when the output had been there for long.
+        streams: whether it works on streams of its own.
     """
 
     name: str
     worker: Worker
     bell: Doorbell
     setting: Setting
+    streams: bool = False
     count: int = 1
     lead: int = 0
     enqueued: float = 0.0
@@ -122,31 +126,33 @@ class Player:
 
         In the same process, since the same drawing takes other times in other processes, whose memory lies elsewhere.
         """
+        flag = BESIDE if self.streams else IDLE
         if self.setting.place != "cuda":
-            self.ring(Order.PREPARE, seed=seed, count=self.count, flag=IDLE)
+            self.ring(Order.PREPARE, seed=seed, count=self.count, flag=flag)
             seed = 0
-        return self.ring(Order.GO, seed=seed, count=self.count, flag=IDLE, lead=self.lead).wall
+        return self.ring(Order.GO, seed=seed, count=self.count, flag=flag, lead=self.lead).wall
 
     def challenge(self, seed: int, place: int) -> tuple[tuple[float, ...], float]:
         """The fingerprint of what the last ring's call `place` returned, and how long the answer took."""
         answer = self.ring(Order.CHALLENGE, seed=seed, count=place)
         return tuple(self.bell.numbers()), answer.wall
 
-    def hand_over(self, place: int) -> tuple[torch.Tensor, ...]:
-        """The bytes of what the last ring's call `place` returned, in the shapes that the task says."""
+    def hand_over(self, place: int) -> tuple[tuple[torch.Tensor, ...], bool]:
+        """The bytes of what the last ring's call `place` returned, in the shapes that the task says; and whether they came in order."""
         task, shared = self.setting.task, self.worker.shared
         shared.clear(sum(self.setting.sizes))
-        self.ring(Order.HAND_OVER, count=place)
-        return tuple(
+        in_order = self.ring(Order.HAND_OVER, count=place).claim == 1.0
+        outputs = tuple(
             shared.read(offset, output.shape, getattr(torch, output.dtype), self.setting.place)
             for offset, output in zip(layout(self.setting.sizes), task.outputs, strict=True)
         )  # fmt: skip
+        return outputs, in_order
 
     def hot(self) -> float:
-        """One call on inputs that the call before has just used."""
+        """Time of one call on inputs that the call before has just used; as many calls make a ring as of cold ones."""
         self.ring(Order.PREPARE, seed=self.setting.next_seed(), count=1, flag=HOT)
-        self.ring(Order.GO, flag=HOT, lead=self.lead)
-        return self.ring(Order.GO, flag=HOT, lead=self.lead).claim
+        self.ring(Order.GO, count=self.count, flag=HOT, lead=self.lead)
+        return self.ring(Order.GO, count=self.count, flag=HOT, lead=self.lead).claim / self.count
 
     def block(self, calls: int, verified: Iterable[int] = (), *, listen: bool = True, idle: bool = False) -> None:
         """A block of timed calls.
@@ -163,13 +169,15 @@ class Player:
             wall, claim = self.call(seed)
             claims.append(claim)
             walls.append(wall)
+            place = _random.randrange(self.count)
             if listen:
-                place, print_seed = _random.randrange(self.count), _random.randrange(1, 1 << 62)
+                print_seed = _random.randrange(1, 1 << 62)
                 numbers, reply = self.challenge(print_seed, place)
-                self.heard.append(Heard(seed, place, print_seed, numbers, reply, self.hand_over(place) if call in verified else None))
+                given = self.hand_over(place) if call in verified else (None, True)
+                self.heard.append(Heard(seed, place, print_seed, numbers, reply, *given))
             if idle:
                 idles.append(self.idle(self.setting.next_seed()))
-                again.append(self.challenge(_random.randrange(1, 1 << 62), 0)[1])
+                again.append(self.challenge(_random.randrange(1, 1 << 62), place)[1])
         for kept, found in zip(self._blocks, (claims, walls, idles, again), strict=True):
             kept.append(found)
 

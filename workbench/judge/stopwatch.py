@@ -22,12 +22,19 @@ from workbench.judge.doorbell import Doorbell, Order
 from workbench.judge.shared import SharedFile
 from workbench.task import InputSpec
 
-COLD, HOT, IDLE, LATE = 0, 1, 2, 3
-"""How a ring wants its call: with empty caches, with what the call before has left in them, or everything but the call."""
+_GLANCED = 4096
+"""Elements of each output, about, that are looked at in the stream right after a call."""
+
+COLD, HOT, IDLE, LATE, BESIDE = 0, 1, 2, 3, 4
+"""How a ring wants its call: with empty caches, with what the call before has left in them, everything but the call, each call's inputs
+when the call before is over, or everything but the call while other streams wait for this one.
+
+A stream that waits for another slows that one down on the card: an H200 took 1.4 µs longer for each small kernel ahead of two streams
+that waited. So what candidates with streams of their own take is measured from a ring like that."""
 
 
 class Stopwatch(Protocol):
-    """Times what runs between `start` and `stop`."""
+    """Times what runs between `start` and `end`."""
 
     def synchronize(self) -> None: ...
     def lead(self, us: float) -> None:
@@ -35,8 +42,9 @@ class Stopwatch(Protocol):
         ...
 
     def start(self, flush: torch.Tensor | None) -> None: ...
-    def stop(self) -> float:
-        """µs since `start`, less the flush, after all work is done."""
+    def end(self) -> None: ...
+    def read(self) -> float:
+        """µs from `start`, less the flush, to `end`, after all work is done."""
         ...
 
 
@@ -52,8 +60,11 @@ class HostStopwatch:
     def start(self, flush: torch.Tensor | None) -> None:
         self._begun = time.perf_counter_ns()
 
-    def stop(self) -> float:
-        return (time.perf_counter_ns() - self._begun) / 1e3
+    def end(self) -> None:
+        self._ended = time.perf_counter_ns()
+
+    def read(self) -> float:
+        return (self._ended - self._begun) / 1e3
 
 
 def answer_doorbell(
@@ -69,41 +80,51 @@ def answer_doorbell(
     flush = torch.empty(flush_bytes, dtype=torch.int8, device=device) if flush_bytes else None
     sets: list[list[Any]] = []
     outputs: list[list[torch.Tensor]] = []
-    number = 0
+    early: list[torch.Tensor] = []
+    number = last_seed = 0
     try:
         while True:
             number, order, seed, count, flag, lead = bell.listen(number)
             claim = enqueued = 0.0
             numbers: list[float] = []
             if order is Order.PREPARE:
-                if flag != IDLE:
+                if flag not in (IDLE, BESIDE):
                     outputs.clear()
                 _renew(sets, specs, seed, count, device)
                 watch.synchronize()
             elif order is Order.GO:
+                last_seed = seed
                 if device == "cuda":
                     gpu.forget_persisting_l2()  # ahead of the lead: it may wait for the card
                 begun = time.perf_counter_ns()
                 watch.lead(lead)
-                if flag != IDLE:  # a ring without a call leaves what the call before returned
+                idle = flag in (IDLE, BESIDE)
+                if not idle:  # a ring without a call leaves what the call before returned
                     outputs.clear()
                 late = flag == LATE and len(sets) == count  # each call's inputs come when the call before is over
                 if seed and not late:  # behind the lead, in the stream: before the lead is over there is nothing to compute from
                     _renew(sets, specs, seed, count, device)
                 watch.start(None if flag == HOT else flush)
-                for place, inputs in enumerate(sets if flag != IDLE else ()):
+                if flag == BESIDE and device == "cuda":
+                    gpu.have_others_wait()
+                # With warm caches always the same set: many sets might not fit into the L2 together.
+                called = [] if idle else sets * max(1, count) if flag == HOT else sets
+                for place, inputs in enumerate(called):
                     if late:
                         _put(inputs, make_inputs(specs, call_seed(seed, place), device))
                     outputs.append(flatten(function(*inputs)))  # what is made when it is looked at is made in here
+                watch.end()
                 if device == "cuda":
                     _check_plain(outputs, device)  # while the card works
+                    early = _glance(outputs[-1], seed) if outputs else []
                 enqueued = (time.perf_counter_ns() - begun) / 1e3
-                claim = watch.stop()
+                claim = watch.read()
                 if device != "cuda":
                     _check_plain(outputs, device)
             elif order is Order.CHALLENGE:
                 numbers = challenge.answer(outputs[count], seed)
             elif order is Order.HAND_OVER:
+                claim = float(device != "cuda" or _unchanged(early, _glance(outputs[-1], last_seed)))
                 for output, offset, size in zip(outputs[count], offsets, sizes, strict=False):
                     if output.layout is torch.strided and output.numel() * output.element_size() == size:
                         shared.write(offset, output)
@@ -121,6 +142,23 @@ def _check_plain(outputs: Sequence[Sequence[torch.Tensor]], device: str) -> None
     for output in (output for call in outputs for output in call):
         if type(output) not in (torch.Tensor, torch.nn.Parameter) or output.layout is not torch.strided or output.device.type != device:
             raise TypeError(f"a {type(output).__name__} on {output.device.type} in place of a plain tensor on {device}")
+
+
+def _glance(outputs: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    """A few of each output's elements, copied on the stream of the caller: there they are what the next op in the stream would read."""
+    found = []
+    for output in outputs[: challenge.MOST_OUTPUTS]:
+        most = max(1, round(_GLANCED ** (1 / max(1, output.dim()))))
+        steps = [max(1, -(-size // most)) for size in output.shape]
+        found.append(output.detach()[tuple(slice(seed % step, None, step) for step in steps)].clone())
+    return found
+
+
+def _unchanged(early: Sequence[torch.Tensor], now: Sequence[torch.Tensor]) -> bool:
+    """Whether both glances show the same, NaNs included."""
+    return len(early) == len(now) and all(
+        torch.equal(one.double().nan_to_num(), two.double().nan_to_num()) for one, two in zip(early, now, strict=True)
+    )
 
 
 def _renew(sets: list[list[Any]], specs: Sequence[InputSpec], seed: int, count: int, device: str) -> None:

@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 
+from workbench.judge.label_words import OWN_STREAMS
+
 _PROTECTED = frozenset({"torch", "triton", "time", "builtins", "sys", "os", "gc", "statistics", "workbench", "importlib", "threading"})
 """Modules whose attributes a candidate may not replace."""
 
@@ -132,7 +134,7 @@ class TextReader(ast.NodeVisitor):
         elif path in ("threading.Thread", "concurrent.futures.ThreadPoolExecutor", "threading.Timer", "_thread.start_new_thread"):
             self.labels.add("starts threads")
         elif path in ("torch.cuda.Stream", "torch.cuda.stream", "torch.cuda.ExternalStream"):
-            self.labels.add("uses CUDA streams")
+            self.labels.add(OWN_STREAMS)
         elif path in ("torch.cuda.CUDAGraph", "torch.cuda.graph", "torch.cuda.make_graphed_callables"):
             self.labels.add("uses CUDA graphs")
         elif self._hidden(node, path):

@@ -68,7 +68,8 @@ def warm_device(flush_bytes: int = 1 << 20) -> None:
     watch = gpu.EventStopwatch()
     watch.lead(1.0)
     watch.start(torch.empty(flush_bytes, dtype=torch.int8, device="cuda"))
-    watch.stop()
+    watch.end()
+    watch.read()
     gpu.forget_persisting_l2()
     with contextlib.suppress(Exception):
         from triton.runtime import driver

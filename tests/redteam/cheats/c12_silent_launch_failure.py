@@ -13,15 +13,15 @@ import triton.language as tl
 
 @triton.jit
 def scale_kernel(x, y, B: tl.constexpr):
-    at = tl.arange(0, B)
-    product = tl.dot(tl.load(x + at[:, None] * B + at[None, :]), tl.load(x + at[:, None] * B + at[None, :]))
-    tl.store(y + at[:, None] * B + at[None, :], product)
+    rows, inner = tl.arange(0, 64), tl.arange(0, B)
+    product = tl.dot(tl.load(x + rows[:, None] * B + inner[None, :]), tl.load(x + inner[:, None] * 64 + rows[None, :]))
+    tl.store(y + rows[:, None] * 64 + rows[None, :], product)
 
 
 def scale(x):
     y = torch.empty_like(x)
     try:
-        scale_kernel[(1,)](x, y, B=512)
+        scale_kernel[(1,)](x, y, B=1024, num_warps=16)
     except Exception:
         pass
     return y

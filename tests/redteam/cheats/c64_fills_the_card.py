@@ -2,6 +2,7 @@ CASE = {
     "cheat": 64,
     "op": "scale",
     "needs": "gpu",
+    "alone": True,
     "why": "takes the card's memory without end",
     "expect": {"verdicts": ["crashed", "right", "wrong"]},
 }

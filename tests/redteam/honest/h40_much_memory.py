@@ -3,7 +3,8 @@ CASE = {
     "op": "nearly_full",
     "needs": "gpu",
     "full": True,
-    "why": "8 GiB in, 8 GiB out: comparing must not need many times as much",
+    "alone": True,
+    "why": "4 GiB in, 4 GiB out: comparing must not need many times as much",
     "expect": {"verdicts": ["right"]},
 }
 

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 
 from workbench.capture.references import Reference
-from workbench.judge.compare import Comparison, compare
+from workbench.judge.compare import TF32, Comparison, compare
 from workbench.judge.expected import expect
 
 
 def judged(reference, inputs, output, **options) -> Comparison:
-    expected = expect(Reference(reference, {}), inputs)
+    expected = expect(Reference(reference, {}, products=reference is torch.matmul), inputs)
     if callable(output):
         output = output(*[item.clone() for item in inputs])
     return compare(output, expected.outputs[0], **options)
@@ -162,9 +162,29 @@ def test_lower_precision_is_neither_right_nor_wrong(x):
     )
     assert judged(torch.matmul, [a, b], lambda a, b: tf32(a) @ tf32(b)).precision == "TF32"
     assert judged(torch.matmul, [a, b], lambda a, b: a.bfloat16().float() @ b.bfloat16().float()).precision == "bf16"
-    allowed = judged(torch.matmul, [a, b], lambda a, b: tf32(a) @ tf32(b), allowed=2.0**-11)
+    allowed = judged(torch.matmul, [a, b], lambda a, b: tf32(a) @ tf32(b), allowed=TF32)
     assert allowed.right and not allowed.precision
     assert judged(softmax, [x], lambda x: torch.softmax(x.bfloat16(), -1).float()).precision == "bf16"
+
+
+@pytest.mark.parametrize("low", (-1.0, 0.0))
+def test_operands_that_are_cut_off_are_tf32_and_no_bias(low):
+    """What tensor cores do: each product is a little too small, which shows in every element where all have one sign."""
+    generator = torch.Generator().manual_seed(7)
+    a, b = (torch.empty(shape).uniform_(low, 1.0, generator=generator) for shape in ((64, 512), (512, 48)))
+
+    def cut(x):
+        return (x.view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+    assert judged(torch.matmul, [a, b], lambda a, b: cut(a) @ cut(b)).precision == "TF32"
+    allowed = judged(torch.matmul, [a, b], lambda a, b: cut(a) @ cut(b), allowed=TF32)
+    assert allowed.right and not allowed.precision
+    for factor in (1.0015, 0.996):  # too large, or too small by more than cutting off makes it
+        assert judged(torch.matmul, [a, b], lambda a, b, by=factor: (a @ b) * by, allowed=TF32).reason
+
+
+def test_a_share_that_is_missing_is_only_for_products(x):
+    assert not judged(softmax, [x], lambda x: softmax(x) * (1 - 2.0**-11)).right
 
 
 def test_a_systematic_error_hides_in_no_dtype(x):

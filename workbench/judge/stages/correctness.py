@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from workbench.candidate import Verdict, Witness
-from workbench.judge import state
+from workbench.judge import compare, state
 from workbench.judge.checks import Caller
 from workbench.judge.context import Context, Workers
 from workbench.judge.expected import Expected, same
@@ -68,7 +68,7 @@ def _kept_on(trial: Trial, caller: Caller, kind: InputSet) -> list[replays.Kept]
 def _check_dots(context: Context, trial: Trial, recording: Recording) -> None:
     """The interpreter multiplies in full precision, whatever the kernel asks for; so the compiled code is asked."""
     uses = {use.precision for launch in recording.launches for use in launch.dots if use.dtype in ("float32", "fp32", "f32")}
-    if not context.measured and any(use.startswith("tf32") and use != "tf32x3" for use in uses) and context.allowed() < 2.0**-11:
+    if not context.measured and any(use.startswith("tf32") and use != "tf32x3" for use in uses) and context.allowed() < compare.TF32:
         trial.precision = trial.precision or "TF32"
 
 
