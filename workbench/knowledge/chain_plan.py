@@ -162,7 +162,7 @@ class _Cutter:
             if tuple(atom for dim in head.dims for atom in dim) != order:
                 raise UnsupportedError("a window over something that is computed in another order")
             return head.dims
-        return tuple((atom,) for atom in order)
+        return self._written(id)
 
     def _dtype(self, value: Value) -> str:
         """Steps as long as the op's tensors are kept in their dtype, as PyTorch keeps them; statistics in their own."""
@@ -181,6 +181,13 @@ class _Cutter:
         return replace(value, kind="load", op="", args=(), over=(), atoms=self._order(id), input=name, window=None, dims=(), groups=1)
 
     def _handed(self, id: int) -> Output:
-        value = self.program[id]
-        order = self._order(id)
-        return Output(Ref(id), tuple((atom,) for atom in order), self._dtype(value), tuple(range(len(order))))
+        dims = self._written(id)
+        return Output(Ref(id), dims, self._dtype(self.program[id]), tuple(range(len(dims))))
+
+    def _written(self, id: int) -> tuple[Dim, ...]:
+        """The dimensions in which it lies in memory: single atoms, or those that the library gives its convolutions."""
+        value, order = self.program[id], self._order(id)
+        if value.kind != "conv" or not self.library:
+            return tuple((atom,) for atom in order)
+        batch, rank = value.dims[0], len(value.over)
+        return (batch, order[len(batch) : -rank], *((atom,) for atom in order[-rank:]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.knowledge import convolution_phases as phases
 from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.matmul_writer import MatmulWriter, Product, tensors_of
@@ -15,7 +17,27 @@ from workbench.task import Task
 
 IN, OUT, TAPS = ("D", "H", "W"), ("OD", "OH", "OW"), ("KD", "KH", "KW")
 POSITION, TAP, AT = ("depth", "row", "column"), ("tap_d", "tap_h", "tap_w"), ("z", "y", "x")
-TAKEN = ("image", "group", "channel", "tap", "inside", "C", "G", *IN, *OUT, *TAPS, *POSITION, *TAP, *AT)
+TAKEN = (
+    "phase",
+    "place",
+    "places",
+    "stop",
+    "hits",
+    "meets",
+    "image",
+    "group",
+    "channel",
+    "tap",
+    "inside",
+    "C",
+    "G",
+    *IN,
+    *OUT,
+    *TAPS,
+    *POSITION,
+    *TAP,
+    *AT,
+)
 
 
 class Convolution:
@@ -58,6 +80,11 @@ class Convolution:
     @property
     def transposed(self) -> bool:
         return self.value.op == "transposed"
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether results differ in which taps of the window they meet at all: those of a transposed convolution with a stride do."""
+        return self.transposed and max(self.window.stride) > 1
 
     @property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -111,7 +138,22 @@ class ConvolutionWriter(MatmulWriter):
             )
         return super().write()
 
+    def _tile_position(self) -> list[str]:
+        if not self.found.has_phases:
+            return super()._tile_position()
+        return [*phases.position(self.found, self.wide, self.batched), *self._parts()]
+
+    def _tiles(self) -> str:
+        if not self.found.has_phases:
+            return super()._tiles()
+        strides = self.found.window.stride
+        places = [f"triton.cdiv({self.launcher.size((atom,))}, {s})" for atom, s in zip(self.found.space, strides, strict=True)]
+        return f"triton.cdiv({self._size('rows')}, BLOCK_M) * triton.cdiv({' * '.join(places)}, BLOCK_N) * {math.prod(strides)}"
+
     def _product_loop(self, start: str, step: str) -> list[str]:
+        if self.found.has_phases:
+            self.stop = "stop"
+            return phases.product_loop(self.found, self.choices.get("precision", ""), start, step, self.batched)
         found, window = self.found, self.found.window
         ins, outs, taps = found.names
         rank = found.rank
@@ -134,11 +176,6 @@ class ConvolutionWriter(MatmulWriter):
             if found.transposed:
                 walk.append(f"{at[place]} = {position[place]}{f' + {pad}' if pad else ''} - {shift}")
                 checks.append(f"({at[place]} >= 0)")
-                if stride > 1:
-                    # Between the elements of the image lie zeros.
-                    walk.append(f"{tap[place]}_hits = {at[place]} % {stride} == 0")
-                    walk.append(f"{at[place]} = {at[place]} // {stride}")
-                    checks.append(f"{tap[place]}_hits")
                 checks.append(f"({at[place]} < {ins[place]})")
             else:
                 across = position[place] if stride == 1 else f"{position[place]} * {stride}"
@@ -173,7 +210,9 @@ class ConvolutionWriter(MatmulWriter):
         ins, outs, _ = self.found.names
         size = self.launcher.size
         images = list(zip(ins, (size(dim) for dim in self.found.image), strict=True))
-        return [*images, *zip(outs[1:], (size((atom,)) for atom in self.found.space[1:]), strict=True)]
+        # The outermost length is not needed to cut positions in parts, but to know which there are.
+        whole = 0 if self.found.has_phases else 1
+        return [*images, *zip(outs[whole:], (size((atom,)) for atom in self.found.space[whole:]), strict=True)]
 
     def _constants_used(self) -> list[tuple[str, str]]:
         taps = zip(self.found.names[2], (self.launcher.size(dim) for dim in self.found.taps), strict=True)

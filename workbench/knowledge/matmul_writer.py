@@ -138,8 +138,12 @@ class MatmulWriter:
         ]
         if self.batched:
             lines.append(f"batch = tl.program_id(1){self.wide}")
+        return [*lines, *self._parts()]
+
+    def _parts(self) -> list[str]:
+        """Coordinates of the parts of axes that some tensors have in part."""
         layout = self._operand_layout("k", {})
-        return [*lines, *(line for axis in self.axes for line in layout.part_lines(axis, self.tensors))]
+        return [line for axis in self.axes for line in layout.part_lines(axis, self.tensors)]
 
     def _empty_tiles(self) -> list[str]:
         """Where only a triangle of the result is kept: tiles outside of it are not multiplied."""

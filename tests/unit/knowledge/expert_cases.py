@@ -294,6 +294,14 @@ def conv_transposed_2d(x, w, b):
     return F.gelu(F.conv_transpose2d(x, w, b, stride=(2, 3), padding=(1, 2), output_padding=(1, 0), groups=2, dilation=(2, 1)))
 
 
+def conv_transposed_stride_1d(x, w, b):
+    return F.conv_transpose1d(x, w, b, stride=3, padding=1, dilation=2, output_padding=1)
+
+
+def conv_transposed_stride_3d(x, w, y):
+    return F.conv_transpose3d(x, w, stride=(2, 1, 2), padding=(0, 1, 1), groups=2) * y
+
+
 def conv_transposed_3d(x, w):
     return F.conv_transpose3d(x, w, padding=(0, 1, 0))
 
@@ -423,6 +431,8 @@ CASES = (
     (conv_transposed_1d, [(2, 5, 30), (5, 7, 3), (7,)], "convolution"),
     (conv_transposed_2d, [(2, 6, 7, 5), (6, 9, 3, 4), (18,)], "convolution"),
     (conv_transposed_groups, [(2, 6, 7, 5), (6, 9, 3, 4)], "convolution"),
+    (conv_transposed_stride_1d, [(2, 5, 30), (5, 7, 4), (7,)], "convolution"),
+    (conv_transposed_stride_3d, [(1, 4, 3, 4, 5), (4, 9, 2, 2, 3), (18, 1, 1, 9)], "convolution"),
     (conv_transposed_3d, [(2, 4, 5, 6, 7), (4, 18, 3, 2, 3)], "convolution"),
     (batch_broadcast, [(2, 3, 20, 30), (2, 3, 30, 17), (3, 1, 17)], "matmul"),
     (attention, [(2, 3, 37, 24), (2, 3, 45, 24), (2, 3, 45, 20)], "attention"),

@@ -21,7 +21,8 @@ A convolution is a matrix product of the weights (channels by taps of the window
 never written: a program gathers its tile of it from the image, which the caches hold, and multiplies it on tensor cores. Positions run
 along the image's rows, so that neighbouring threads read neighbouring elements; weights are small and stay in the L2. Bias, activation
 and scale follow in registers. PyTorch's own float32 convolutions use TF32 unless they are told not to; these keep float32's digits, by
-operands in several parts, and offer TF32 where it is allowed."""
+operands in several parts, and offer TF32 where it is allowed. Where a transposed convolution has a stride, a program takes results that
+meet the same taps, and multiplies no others."""
 
 
 def _fits(task: Task, program: Program) -> Match:
@@ -40,7 +41,7 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     if found.dtype == "float32":
         # PyTorch's own take TF32 unless they are told not to; here it stands last, where the policy asks for float32's digits.
         space["precision"] = tuple(dict.fromkeys((*precisions(task), "tf32")))
-    return space | {"order": ("plain", "grouped"), "edges": ("mask",)}
+    return space | {"order": ("plain",) if found.has_phases else ("plain", "grouped"), "edges": ("mask",)}
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
