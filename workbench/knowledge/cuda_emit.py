@@ -142,6 +142,13 @@ __device__ __forceinline__ void put(T* to, const Pack<T, COUNT>& pack) {
     PUT(reinterpret_cast<W*>(to) + i, reinterpret_cast<const W*>(&pack)[i]);
 }
 
+// What a thread holds is converted again where it is used again: kept as float, it would take the registers of a second block.
+template <typename T, int COUNT>
+__device__ __forceinline__ void again(Pack<T, COUNT>& pack) {
+#pragma unroll
+  for (int i = 0; i < int(sizeof(T) * COUNT / 4); ++i) asm volatile("" : "+r"(reinterpret_cast<unsigned*>(&pack)[i]));
+}
+
 // Half types are computed with as float.
 template <typename T> __device__ __forceinline__ T up(T x) { return x; }
 __device__ __forceinline__ float up(__half x) { return __half2float(x); }

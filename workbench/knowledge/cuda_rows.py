@@ -83,12 +83,14 @@ class CudaRowWriter:
         several: a block has ROWS rows of one warp each.
         names: what the launcher calls each output.
         literal: numbers in place of tuned names, for a small finishing kernel.
+        keeps: dear values that are needed again stay in registers; else they are computed again, so that more blocks fit.
     """
 
     def __init__(
         self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, held: bool, several: bool,
-        literal: Mapping[str, int] | None = None,
+        literal: Mapping[str, int] | None = None, keeps: bool = True,
     ) -> None:  # fmt: skip
+        self._keeps = keeps
         self.plan, self.launcher, self.outputs, self.name = plan, launcher, names, name
         self.held, self.several, self.literal = held, several, literal or {}
         self.columns = LoopAxis("col", "N", plan.reduced_groups)
@@ -122,9 +124,11 @@ class CudaRowWriter:
             reduces = [value for value in program.of_kind("reduce") if self.level[value.id] == level + 1]
             outputs = [output for output in self.plan.full_outputs if self._output_level(output) == level]
             if reduces or outputs or any(self.level[id] == level for id in self.kept):
+                body += self._again() if level else []
                 body += self._pass(level, reduces, outputs)
         body += self._store_rows()
-        kernel = CudaKernel(self.name, self._doc(), "LANES * ROWS" if self.several else "LANES", grid=self._grid(), block=self._block())
+        bounds = "LANES * ROWS" if self.several else "LANES, BLOCKS" if self.held else "LANES"
+        kernel = CudaKernel(self.name, self._doc(), bounds, grid=self._grid(), block=self._block())
         kernel.body = body
         self._finish(kernel)
         return kernel
@@ -162,7 +166,7 @@ class CudaRowWriter:
     def _choose_kept(self) -> None:
         """Dear values along the row that a later pass needs again."""
         plan, program = self.plan, self.plan.program
-        if self.scans:
+        if self.scans or not self._keeps:
             return
         for value in program.of_kind("map"):
             if value.op not in _DEAR or not plan.along_row(value) or not value.dtype.startswith("float"):
@@ -196,6 +200,15 @@ class CudaRowWriter:
         inner = [f"  {self.packs[v.id]}[k] = {self._fetch(v)};" for v in self.loads]
         head = ["#pragma unroll", "for (int k = 0; k < ITEMS; ++k) {", "  const int col = (k * LANES + lane) * VECTOR;"]
         return [*declared, *head, "  if (EVEN || col < N) {", *(f"  {line}" for line in inner), "  }", "}"]
+
+    def _again(self) -> list[str]:
+        """Before a further pass over a long held row of half types: see ``again`` in the prelude."""
+        narrow = [value for value in self.loads if ITEM_BYTES[self.launcher.dtypes.get(value.input, value.dtype)] < 4]
+        if not self.held or self._keeps or not narrow:
+            return []
+        calls = [f"  again({self.packs[value.id]}[k]);" for value in narrow]
+        return ["#pragma unroll", "for (int k = 0; k < ITEMS; ++k) {" if len(calls) > 1 else "for (int k = 0; k < ITEMS; ++k)", *calls,
+                *(["}"] if len(calls) > 1 else [])]  # fmt: skip
 
     def _pass(self, level: int, reduces: Sequence[Value], outputs: Sequence[Output]) -> list[str]:
         scope = self.scope
@@ -408,6 +421,11 @@ class CudaRowWriter:
                 for place, group in enumerate(axis.groups):
                     if re.search(rf"\b{axis.group_size(place)}\b", text):
                         kernel.parameters.append(("const int", axis.group_size(place), self.launcher.size(group)))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of registers for an element of a held row: as it was read, and as values that are kept."""
+        return sum(ITEM_BYTES[self.launcher.dtypes.get(value.input, value.dtype)] for value in self.loads) + 4 * len(self.kept)
 
     @property
     def most(self) -> int:

@@ -4,16 +4,13 @@ Each warp owns a stretch of the row and a ring of chunks for it in shared memory
 chunks will be used, across rows: as soon as a chunk's results are written, its place in the ring is asked to hold one of a later row, so
 that loads of the next row run beside the reductions and stores of this one. Each element is read from memory once and written once.
 
-What that must cost, for the two rows that it was made for (H200, a copy reaches 4.28 TB/s):
-
-- softmax of 4096 x 393216 float32: 12.9 GB, 3.0 ms. Eight blocks of a cluster hold a row in 192 of 227 KiB each, one block a
-  multiprocessor, 16 clusters on 128 of 132 multiprocessors. A row takes a cluster at least 12 µs of memory time at its share of the
-  bandwidth, and 3 to 4 µs in which it may wait: two exchanges over the cluster at 1 µs and a pass of 49152 exponentials a
-  multiprocessor at 16 a clock, 1.7 µs. While one cluster waits the others have the memory; a multiprocessor can draw three times its
-  share. Expected: 3.2 to 3.5 ms.
-- layer norm of 16 x 4194304 float32: 0.57 GB with its weights, 0.133 ms. 128 blocks hold a row in 128 KiB each, and 96 KiB hold three
-  quarters of the next one already, so that the two exchanges over the card, 1.5 to 2 µs each, run beside loads. The weights, 33.5 MB,
-  stay in the L2. A row takes 8.3 µs of memory time. Expected: 0.15 to 0.17 ms.
+What that must cost, for the row that it was made for (H200, a copy reaches 4.28 TB/s): softmax of 4096 x 393216 float32 moves 12.9 GB,
+3.0 ms. Eight blocks of a cluster hold a row in 192 of 227 KiB each, one block a multiprocessor, 16 clusters on 128 of 132 of them. A row
+takes a cluster at least 12 µs of memory time at its share of the bandwidth, and 3 to 4 µs in which it may wait: two exchanges over the
+cluster at 1 µs and a pass of 49152 exponentials a multiprocessor at 16 a clock, 1.7 µs. While one cluster waits the others have the memory.
+Expected were 3.2 to 3.5 ms; measured are 3.44 ms, where a kernel that reads twice takes 4.8 ms. Rows that one block can hold in registers
+are faster there (256 KiB: 0.19 against 0.24 ms), and a team of the whole card, whose exchanges go through global memory, was slower than
+two kernels (`cuda_split`): an exchange took 7 µs.
 """
 
 from __future__ import annotations
@@ -31,15 +28,10 @@ from workbench.task import ITEM_BYTES
 
 
 class CudaTeamWriter(CudaRowWriter):
-    """The one kernel of a row program.
+    """The one kernel of a row program."""
 
-    Args:
-        card: the team is all blocks of the card, which exchange words in global memory; else it is a cluster.
-    """
-
-    def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, card: bool) -> None:
+    def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str) -> None:
         super().__init__(plan, launcher, names, name, held=False, several=False)
-        self.card = card
         if self.scans or plan.program.of_kind("gather") or not plan.full_outputs:
             raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
         if any(ITEM_BYTES[value.dtype] != 4 for value in plan.program.of_kind("reduce")):
@@ -52,11 +44,6 @@ class CudaTeamWriter(CudaRowWriter):
         levels = [level for level in range(max(self.level.values(), default=0) + 1) if self._works(level)]
         self._first, self._last = levels[0], levels[-1]
         self._now = 0
-
-    @property
-    def reduces(self) -> int:
-        """Reductions a row."""
-        return len(self.plan.program.of_kind("reduce"))
 
     @property
     def item_bytes(self) -> int:
@@ -74,11 +61,11 @@ class CudaTeamWriter(CudaRowWriter):
                 inner += self._pass(level, reduces, outputs)
         inner += self._store_rows()
         kernel = CudaKernel(self.name, self._doc(), "32 * WARPS, 1", grid="", block=("32 * WARPS", "1"))
-        kernel.attributes = "" if self.card else "__cluster_dims__(TEAM, 1, 1)"
+        kernel.attributes = "__cluster_dims__(TEAM, 1, 1)"
         kernel.body = [*self._before(), "for (int turn = 0; turn < turns; ++turn) {", *indented(["const int row = first + turn;"])]
-        kernel.body += [*indented([*(["call = row * REDUCES;"] if self.card else []), *inner]), "}"]
+        kernel.body += [*indented(inner), "}"]
         self._finish(kernel)
-        kernel.parameters.append(("word*", "board", "board") if self.card else ("const int", "each", "each"))
+        kernel.parameters.append(("const int", "each", "each"))
         return kernel
 
     # -- stretches of code ---------------------------------------------------------------------------------------------------------
@@ -90,13 +77,10 @@ class CudaTeamWriter(CudaRowWriter):
     def _before(self) -> list[str]:
         """The place in the team, the ring, and the first chunks on their way."""
         rows = [] if self.rows is not None else ["const int M = 1;"]
-        if self.card:
-            place = ["const int rank = blockIdx.x, first = 0, turns = M;", "unsigned call = 0;"]
-        else:
-            place = [
-                "const int rank = cluster_rank(), first = blockIdx.x / TEAM * each;",
-                "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;", "word* const board = nullptr;",
-            ]  # fmt: skip
+        place = [
+            "const int rank = cluster_rank(), first = blockIdx.x / TEAM * each;",
+            "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;",
+        ]  # fmt: skip
         parts = self._row_parts()
         offset, copies = "0", []
         for value in self.held_loads:
@@ -129,7 +113,7 @@ class CudaTeamWriter(CudaRowWriter):
             "  for (int number = 0; number < SLOTS; ++number) order(number);",
             "}",
             "__syncwarp();",
-            *([] if self.card else ["cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();"]),
+            "cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();",
         ]  # fmt: skip
 
     def _upto(self, value: Value) -> list[Value]:
@@ -170,14 +154,13 @@ class CudaTeamWriter(CudaRowWriter):
         return f"take<{self._type(value)}, VECTOR>(slots + slot * SLOT{offset} + at * sizeof({self._type(value)}))"
 
     def _across(self, value: Value, total: str) -> str:
-        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, rank, call, board)"
+        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, rank, call)"
 
     def _store_rows(self) -> list[str]:
         return [line.replace("if (lane == 0) {", "if (rank == 0 && lane == 0) {") for line in super()._store_rows()]
 
     def _doc(self) -> str:
-        team = "All blocks of the card hold a row together" if self.card else "The blocks of a cluster hold a row together"
-        return f"{team}, in shared memory; chunks of the next rows come while this one is written."
+        return "The blocks of a cluster hold a row together, in shared memory; chunks of the next rows come while this one is written."
 
     def _grid(self) -> str:
         return ""

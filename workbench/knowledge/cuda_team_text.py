@@ -6,6 +6,19 @@ hardware beyond plain C++ stands in `ENGINE` and in the exchange alone.
 
 from __future__ import annotations
 
+TAKE = """
+// Neighbouring elements from shared memory, or from what is to stay in the cache.
+template <typename T, int COUNT>
+__device__ __forceinline__ Pack<T, COUNT> take(const unsigned char* at) {
+  Pack<T, COUNT> found;
+  using W = typename Word<sizeof(T) * COUNT>::type;
+#pragma unroll
+  for (int i = 0; i < int(sizeof(T) * COUNT / sizeof(W)); ++i) reinterpret_cast<W*>(&found)[i] = reinterpret_cast<const W*>(at)[i];
+  return found;
+}
+"""
+"""Accesses that follow no choice of cache hints."""
+
 ENGINE = """
 typedef unsigned long long word;
 
@@ -49,30 +62,10 @@ __device__ __forceinline__ void push(word* to, int rank, word value) {
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// Words that blocks anywhere on the card hand to each other.
-__device__ __forceinline__ void post(word* to, word value) {
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
-}
-__device__ __forceinline__ word look(const word* at) {
-  word value;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-  return value;
-}
-__device__ __forceinline__ void give_up() { __trap(); }
 // End of what touches the hardware.
 
 template <typename T> __device__ __forceinline__ word pack(T value) { word kept = 0; memcpy(&kept, &value, sizeof(T)); return kept; }
 template <typename T> __device__ __forceinline__ T unpack(word kept) { T value; memcpy(&value, &kept, sizeof(T)); return value; }
-
-// Neighbouring elements from shared memory, or from what is to stay in the cache.
-template <typename T, int COUNT>
-__device__ __forceinline__ Pack<T, COUNT> take(const unsigned char* at) {
-  Pack<T, COUNT> found;
-  using W = typename Word<sizeof(T) * COUNT>::type;
-#pragma unroll
-  for (int i = 0; i < int(sizeof(T) * COUNT / sizeof(W)); ++i) reinterpret_cast<W*>(&found)[i] = reinterpret_cast<const W*>(at)[i];
-  return found;
-}
 
 template <typename Op, typename T>
 __device__ __forceinline__ T in_warp(T value) {
@@ -87,7 +80,7 @@ BY_CLUSTER = """
 // All threads of a cluster get the row's result, combined in one order whatever the timing: each warp hands its share to every block.
 // Two sets of words take turns, so that one barrier a reduction is enough.
 template <typename Op, typename T>
-__device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call, word* board) {
+__device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call) {
   word* words = reinterpret_cast<word*>(room) + (call++ % 2) * (TEAM * WARPS);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   value = in_warp<Op>(value);
@@ -101,34 +94,3 @@ __device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call
 }
 """
 """Reductions over the blocks of a cluster, through each other's shared memory."""
-
-BY_CARD = """
-// All threads of all blocks get the row's result, combined in one order whatever the timing. A block posts its share as one word whose
-// upper half says that it is there; the first warp reads all of them. All blocks run at once: there are no more than multiprocessors.
-template <typename Op, typename T>
-__device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call, word* board) {
-  static_assert(sizeof(T) == 4, "a share and its mark are one word");
-  word* words = reinterpret_cast<word*>(room);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  word* posted = board + static_cast<size_t>(call++) * TEAM;
-  value = in_warp<Op>(value);
-  if (lane == 0) words[warp] = pack(value);
-  __syncthreads();
-  if (warp == 0) {
-    value = in_warp<Op>(lane < WARPS ? unpack<T>(words[lane]) : neutral);
-    if (lane == 0) post(posted + rank, pack(value) | (1ull << 32));
-    value = neutral;
-    for (int i = lane; i < TEAM; i += 32) {
-      word seen = look(posted + i);
-      for (unsigned tries = 0; !(seen >> 32); seen = look(posted + i))
-        if (++tries == 1u << 25) give_up();  // seconds: a block that waits for ever is an error, not a hang
-      value = Op::of(value, unpack<T>(seen & 0xffffffffull));
-    }
-    value = in_warp<Op>(value);
-    if (lane == 0) words[32] = pack(value);
-  }
-  __syncthreads();
-  return unpack<T>(words[32]);
-}
-"""
-"""Reductions over all blocks of the card, through words in global memory."""

@@ -1,9 +1,8 @@
 """Runs CUDA C++ on the CPU, thread for thread, so that what a kernel computes can be compared where there is no GPU.
 
 The text is compiled by g++ as it is, with CUDA's own headers for the half types. Each CUDA thread is a thread; barriers and shuffles are
-real meetings. The blocks of a cluster, or of a card that works together, run at once; the copy engine is a copy that counts its
-bytes. It is slow, so shapes are small. Races between threads that meet no barrier, alignment and the device's own rounding
-of fast functions are not covered.
+real meetings. The blocks of a cluster run at once; the copy engine is a copy that counts its bytes. It is slow, so shapes are small. Races
+between threads that meet no barrier, alignment and the device's own rounding of fast functions are not covered.
 """
 
 from __future__ import annotations
@@ -112,11 +111,8 @@ static void push(word* to, int rank, word value) {
 }
 static void cluster_arrive() {}
 static void cluster_wait() { together->arrive_and_wait(); }
-static void post(word* to, word value) { reinterpret_cast<std::atomic<word>*>(to)->store(value); }
-static word look(const word* at) { std::this_thread::yield(); return reinterpret_cast<const std::atomic<word>*>(at)->load(); }
-static void give_up() { std::abort(); }
 """
-"""In the place of the copy engine, clusters and words between blocks (see `knowledge.cuda_team_text`): the same meetings, by threads."""
+"""In the place of the copy engine and of clusters (see `knowledge.cuda_team_text`): the same meetings, by threads."""
 
 RUN = r"""
 #undef room
@@ -178,8 +174,8 @@ class HostCompiler:
                 for arg in args
             ]  # fmt: skip
             pointers = (ctypes.c_void_p * len(held))(*[ctypes.addressof(item) for item in held])
-            together = int(macros["TEAM"]) if "__cluster_dims__" in source else grid[0] if "static_assert(sizeof(T) == 4" in source else 1
-            assert grid[0] % together == 0 and (grid[0] == together or "static_assert(sizeof(T) == 4" not in source)
+            together = int(macros["TEAM"]) if "__cluster_dims__" in source else 1
+            assert grid[0] % together == 0
             run(grid[0], grid[1], block[0], block[1], together, shared_mem, pointers)
             self.launches.append(name)
 

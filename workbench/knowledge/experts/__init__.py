@@ -24,6 +24,7 @@ from workbench.knowledge.experts.convolution import CONVOLUTION
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
 from workbench.knowledge.experts.cuda_pointwise import CUDA_POINTWISE
 from workbench.knowledge.experts.cuda_rows import CUDA_ROWS
+from workbench.knowledge.experts.cuda_split import CUDA_SPLIT
 from workbench.knowledge.experts.cuda_team import CUDA_TEAM
 from workbench.knowledge.experts.cuda_tile import CUDA_TILE
 from workbench.knowledge.experts.matmul import MATMUL
@@ -43,7 +44,7 @@ _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
     for expert in (
         POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION, ATTENTION, CHAIN,
-        CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM,
+        CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM, CUDA_SPLIT,
     )
 }  # fmt: skip
 

@@ -26,6 +26,14 @@ MOST_HELD = 64
 """Elements of a row that one thread may hold at the captured sizes."""
 
 
+MOST_KEPT = 16384
+"""Elements of a row up to which exponentials stay in registers: in longer ones the registers are worth more for a second block."""
+
+
+SPARE = 28
+"""Registers that a thread needs beside those that hold its part of the row: the compiler may use more only where no block is lost by it."""
+
+
 def _fits(task: Task, program: Program) -> Match:
     found = plans(program)
     for plan in found:
@@ -49,7 +57,10 @@ def _threads(plan: RowPlan) -> int:
     lanes = 32
     while lanes < 1024 and lanes * 16 < plan.length:
         lanes *= 2
-    return lanes
+    # One block of 1024 threads fills a multiprocessor, and nothing runs beside its pauses: two of 512 where their registers do.
+    along = {value.input for value in plan.program.of_kind("load") if plan.along_row(value)}
+    item = sum(ITEM_BYTES[access.dtype] for access in plan.program.accesses if access.input in along)
+    return 512 if lanes == 1024 and plan.length * item <= 512 * 128 else lanes
 
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
@@ -78,7 +89,7 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     _fits(task, program)
     found = stages(program)
     made = [plan_rows(stage.program) for stage in found]
-    launcher = Launcher(task, program, taken=("VECTOR", "ITEMS", "LANES", "ROWS", "EVEN", "vector", "items", "even", "k"))
+    launcher = Launcher(task, program, taken=("VECTOR", "ITEMS", "LANES", "ROWS", "EVEN", "vector", "items", "even", "blocks", "k"))
     names: dict[Output, str] = {}
     for stage in found:
         for output in stage.program.outputs:
@@ -97,7 +108,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         held = choices["passes"] == "row" if number == 0 else plan.length <= 8192
         literal = {} if number == 0 else {"LANES": 256}
         name = kernel_name(task) if number == 0 else kernel_name(task, "finish")
-        writer = CudaRowWriter(plan, launcher, own, name, held=held, several=several, literal=literal)
+        keeps = plan.length <= MOST_KEPT
+        writer = CudaRowWriter(plan, launcher, own, name, held=held, several=several, literal=literal, keeps=keeps)
         kernel = writer.write()
         kernels.append(kernel)
         launches += _launch(task, launcher, writer, kernel, plan, tune)
@@ -142,6 +154,12 @@ def _launch(
         lines.append(f"even = int({length} == items * {lanes} * vector)")
         kernel.macros.append(("ITEMS", "items", items))
         kernel.macros.append(("EVEN", "even", int(plan.length == items * number * vector)))
+        if not writer.several:
+            lines.append(
+                f"blocks = max(1, min(2048 // {lanes}, 65536 // ({lanes} * (items * vector * {writer.held_bytes} // 4 + {SPARE}))))"
+            )
+            blocks = max(1, min(2048 // number, 65536 // (number * (items * vector * writer.held_bytes // 4 + SPARE))))
+            kernel.macros.append(("BLOCKS", "blocks", blocks))
     else:
         kernel.macros.append(("EVEN", "0", 0))
     if writer.several:
