@@ -28,23 +28,24 @@ class Link:
     results: tuple[str, ...]
 
 
-def cut(program: Program, library: bool = False) -> tuple[Link, ...]:
+def cut(program: Program, library: bool = False, nest: bool = True) -> tuple[Link, ...]:
     """The stages in the order in which they run.
 
     Args:
         library: convolutions are left to PyTorch.
+        nest: reductions over rows, and then over what is left of them, are one stage.
 
     Raises:
         UnsupportedError: what one stage needs can't be handed over.
     """
-    return tuple(_Cutter(program, library).links())
+    return tuple(_Cutter(program, library, nest).links())
 
 
 class _Cutter:
     """Gives each value its stage. Stage 0 is everywhere: arguments, and maps that every reader computes for itself."""
 
-    def __init__(self, program: Program, library: bool) -> None:
-        self.program, self.library = program, library
+    def __init__(self, program: Program, library: bool, nest: bool) -> None:
+        self.program, self.library, self.nest = program, library, nest
         self.stage: dict[int, int] = {}
         self.level: dict[int, int] = {}
         """The last stage that must have run before a value is known."""
@@ -84,7 +85,8 @@ class _Cutter:
     def _rows(self, before: int, over: frozenset[int]) -> int:
         """The stage of a reduction: one that is there, if it is late enough and its axes fit."""
         last = max((stage for stage, kind in enumerate(self.kinds) if kind == "rows"), default=0)
-        if last >= max(before, 1) and (self.over[last] <= over or over <= self.over[last]):
+        nested = self.nest and last and (self.over[last] <= over or over <= self.over[last])
+        if last >= max(before, 1) and (nested or self.over[last] == over):
             return last
         stage = self._new("rows")
         self.over[stage] = over

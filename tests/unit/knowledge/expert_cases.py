@@ -349,6 +349,11 @@ def conv_norm(x, w, b):
     return F.instance_norm(y) + y.mean((2, 3), keepdim=True)
 
 
+def norm_then_mean(x):
+    y = F.instance_norm(x)
+    return y - (y * y).amax(1, keepdim=True)
+
+
 def conv_pool_sum(x, w):
     return F.max_pool2d(F.conv_transpose2d(x, w, stride=2), 2).sum((1, 2, 3))
 
@@ -444,6 +449,7 @@ CASES = (
     (linear_softmax, [(20, 30), (40, 30), (40,)], "chain"),
     (layernorm_linear, [(20, 40), (40,), (40,), (18, 40)], "chain"),
     (conv_norm, [(2, 3, 9, 14), (5, 3, 3, 3), (5,)], "chain"),
+    (norm_then_mean, [(2, 3, 9, 7)], "chain"),
     (conv_pool_sum, [(2, 3, 9, 8), (3, 5, 3, 3)], "chain"),
     (attention_wide, [(2, 3, 20, 300), (2, 3, 20, 300), (2, 3, 20, 300)], "chain"),
     (cumsum_exclusive, [(5, 130)], "rows"),

@@ -44,9 +44,6 @@ class Stage:
 
 
 def _fits(task: Task, program: Program) -> Match:
-    kinds = [value.kind for value in program.values]
-    if not any(kind in kinds for kind in ("dot", "window", "conv")):
-        raise UnsupportedError("it has no product, window or convolution")
     found = _variants(task, program)
     if not found:
         raise UnsupportedError("it is one step")
@@ -62,12 +59,15 @@ def _variants(task: Task, program: Program) -> dict[str, tuple[Stage, ...]]:
     for name in ("own", "library"):
         if name == "library" and not program.of_kind("conv"):
             continue
-        try:
-            links = cut(program, name == "library")
-            if len(links) > 1:
-                found[name] = tuple(_stage(task, program, number, link) for number, link in enumerate(links, start=1))
-        except UnsupportedError as error:
-            reason = reason or error
+        for nest in (True, False):
+            try:
+                links = cut(program, name == "library", nest)
+                steps = tuple(_stage(task, program, number, link) for number, link in enumerate(links, start=1))
+            except UnsupportedError as error:
+                reason = reason or error
+                continue
+            found |= {name: steps} if len(steps) > 1 else {}
+            break
     if not found and reason is not None:
         raise reason
     return found
