@@ -32,6 +32,7 @@ class Watch:
         self._state = state
         self._graphs: list[tuple[str, ...]] = []
         self._before: set[int] = set()
+        self._inside = False
         with contextlib.suppress(ImportError, AttributeError):
             from torch._inductor import compile_fx
 
@@ -53,11 +54,17 @@ class Watch:
         return {"code": text, "inputs": list(self._graphs[0]), "configs": configs}
 
     def _compiling(self, graph: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._inside:  # with options it calls itself
+            return self._compile(graph, inputs, *args, **kwargs)
+        self._inside = True
         try:
             self._graphs.append(tuple(self._source(node) for node in graph.graph.nodes if node.op == "placeholder"))
         except Exception as error:  # whatever this version of PyTorch has there: the baseline is compiled all the same
             self._graphs.append((f"unknown:{error}",))
-        return self._compile(graph, inputs, *args, **kwargs)
+        try:
+            return self._compile(graph, inputs, *args, **kwargs)
+        finally:
+            self._inside = False
 
     def _source(self, node: Any) -> str:
         """An argument of the reference by its name, or a model's tensor by its path."""
