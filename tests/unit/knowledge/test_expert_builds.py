@@ -7,13 +7,16 @@ import torch
 from expert_cases import (
     attention,
     attention_causal,
+    avg_pool_apart,
     conv_2d_groups,
     conv_transposed_3d,
+    conv_transposed_groups,
     cross_entropy,
     gelu_mul,
     layernorm,
     linear_gelu,
     matmul,
+    max_pool_overlapping,
     rmsnorm,
     rmsnorm_channels,
     softmax,
@@ -44,6 +47,9 @@ BUILDS = {
     "matmul fp32": (matmul, [meta(4096, 4096, dtype=FP32), meta(4096, 4096, dtype=FP32)], {}, "cuda:90"),
     "conv_2d_groups": (conv_2d_groups, [meta(8, 256, 128, 128, dtype=FP32), meta(256, 128, 3, 3, dtype=FP32)], {}, "cuda:90"),
     "conv_transposed_3d": (conv_transposed_3d, [meta(8, 64, 32, 32, 32, dtype=FP32), meta(64, 64, 3, 3, 3, dtype=FP32)], {}, "cuda:90"),
+    "conv_transposed_groups": (conv_transposed_groups, [meta(8, 64, 64, 64, dtype=FP32), meta(64, 32, 3, 3, dtype=FP32)], {}, "cuda:90"),
+    "window walk": (max_pool_overlapping, [meta(8, 64, 512, 512, dtype=FP32), meta(511, dtype=FP32)], {}, "cuda:90"),
+    "window fold": (avg_pool_apart, [meta(16, 64, 512, 2048, dtype=FP32)], {}, "cuda:90"),
     "attention": (attention, [meta(4, 16, 2048, 128), meta(4, 16, 2048, 128), meta(4, 16, 2048, 128)], {}, "cuda:90"),
     "attention causal": (attention_causal, [meta(4, 16, 2048, 64)] * 3, {}, "cuda:90"),
     "attention fp32": (attention, [meta(4, 16, 2048, 64, dtype=FP32)] * 3, {}, "cuda:90"),
@@ -63,7 +69,7 @@ def test_it_builds_without_spills_and_with_wide_accesses(name, tmp_path):
     for launch in recording.launches:
         assert launch.resources.spill_bytes == 0
     main = recording.launches[0].resources
-    assert main.vector_bytes == 16 or name.startswith("conv")  # what a window sees begins anywhere
+    assert main.vector_bytes == 16 or name.startswith(("conv", "window"))  # what a window sees begins anywhere
     assert main.tensor_cores == name.startswith(("linear_gelu", "matmul", "conv", "attention"))
 
 
