@@ -66,7 +66,7 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     plan, launcher, writer = _writer(task, program)
     tune = {"LANES": [256, 512, 128], "ITEMS": [4, 8, 2]}
     if plan.full_outputs:
-        tune |= {"ROUNDS": [4, 16, 1], "FAST": [1, 0]}
+        tune |= {"ROUNDS": [2, 4, 8], "FAST": [1, 0]}
     kernels = (writer.partial(kernel_name(task, "shares")), writer.finish(kernel_name(task)))
     launcher.lines += _launch(task, launcher, writer, kernels, plan, tune)
     results = [launcher.returned(output, writer.outputs[output]) for output in program.outputs]
