@@ -181,7 +181,7 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     off = folder / "config" / "labconfig" / "page_config.json"
     off.parent.mkdir(parents=True)
     off.write_text(json.dumps({"disabledExtensions": {"kernel-workbench": True}}))
-    with serving(folder, pythonpath=(ROOT, HERE)) as running:
+    with serving(folder, pythonpath=(ROOT, HERE, SCRIPTED)) as running:
         yield running
 
 

@@ -39,7 +39,8 @@ def messages(run: Any) -> dict[str, Any]:
     feed.close()
     snapshot = next(message for message in sent if message["type"] == "snapshot")
     shown = snapshot["upserts"]
-    shown = shown if len(shown) <= 500 else shown[:50]
+    best = snapshot["header"]["best"]
+    shown = shown if len(shown) <= 500 else [row for row in shown if row["order"] <= 50 or (best and row["id"] == best["id"])]
     details = {row["id"]: {"type": "detail", "id": row["id"], "detail": rows.detail(run, row["id"]), "error": ""} for row in shown}
     prompts = {row["id"]: {"type": "prompt", "id": row["id"], "prompt": prompt(run, row["id"]), "error": ""} for row in shown}
     return {"snapshot": snapshot, "details": details, "prompts": prompts, "reports": run.reports}

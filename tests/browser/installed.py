@@ -73,6 +73,17 @@ def install(folder: Path, wheel: Path) -> Environment:
     return made
 
 
+def exchange_jupyterlab(made: Environment, version: str) -> None:
+    """Another JupyterLab for that environment, from the index. Notebook's own extension goes: it is built for one JupyterLab alone."""
+    share = made.root / "share" / "jupyter"
+    (share / "lab").unlink()
+    (share / "labextensions" / "@jupyter-notebook").unlink(missing_ok=True)
+    quiet = ("--quiet", "--no-deps", "--disable-pip-version-check")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", made.python, "install", *quiet, f"jupyterlab=={version}"], check=True, timeout=300
+    )
+
+
 def fetch(folder: Path, *requirements: str) -> Path:
     """Packages for one kernel, from the index; they come before the borrowed ones."""
     quiet = ("--quiet", "--no-deps", "--disable-pip-version-check")

@@ -5,6 +5,7 @@ It lets a test decide when which event happens. Verbs are noted in `asked`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -44,16 +45,18 @@ class RecordedRun:
         self._coming = list(stamped)
         self._events: list[Stamped] = []
         self._callbacks: list[Callable[[Stamped], Any]] = []
+        self._lock = threading.RLock()
         self.play(1)
 
     def play(self, count: int | None = None) -> RecordedRun:
         """Lets the next `count` events happen; all of them by default."""
         now, self._coming = (self._coming, []) if count is None else (self._coming[:count], self._coming[count:])
         for stamped in now:
-            self._view.fold(stamped)
-            self._events.append(stamped)
-            if isinstance(stamped.event, Asked):
-                self._briefs[stamped.event.brief.id] = stamped.event.brief
+            with self._lock:
+                self._view.fold(stamped)
+                self._events.append(stamped)
+                if isinstance(stamped.event, Asked):
+                    self._briefs[stamped.event.brief.id] = stamped.event.brief
             for callback in list(self._callbacks):
                 callback(stamped)
         return self
@@ -74,13 +77,16 @@ class RecordedRun:
         return self._events[after:]
 
     def header(self) -> dict[str, Any]:
-        return self._view.header()
+        with self._lock:
+            return self._view.header()
 
     def rows(self, after: int = 0) -> list[dict[str, Any]]:
-        return self._view.rows(after)
+        with self._lock:
+            return self._view.rows(after)
 
     def candidate(self, name: str) -> Detail:
-        found = self._view.candidate(name)
+        with self._lock:
+            found = self._view.candidate(name)
         return Detail(**{**vars(found), "brief": self._briefs.get(found.candidate.brief)})
 
     def calls(self, brief: str = "") -> Sequence[KeptCall]:

@@ -254,7 +254,7 @@ def test_buttons_send_verbs_and_say_the_answer(shown):
     shown.get_by_role("button", name="Ban idea").click()
     assert shown.get_by_label("The idea to ban").input_value()
     shown.get_by_role("button", name="Ban this").click()
-    shown.get_by_role("button", name="Branch from here").click()
+    shown.get_by_role("button", name="Branch", exact=True).click()
     shown.get_by_role("button", name="Pin", exact=True).click()
     verbs = [message["verb"] for message in sent(shown, "do")]
     assert verbs == ["pause", "stop", "ban", "branch", "pin"]

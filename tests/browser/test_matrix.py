@@ -6,10 +6,13 @@ it must arrive: it must arrive once, and whatever thread brings it, the run acts
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from installed import fetch
+from installed import HERE, ROOT, build_wheel, exchange_jupyterlab, fetch, install
 from lab_runs import BEGIN, BOARD, GOOD, OP, ROWS, SHOW, accepted, cell, edit_cell
 
+SCRIPTED = ROOT / "tests" / "unit" / "evolution"
 OLDER = {"ipykernel-6.31": "ipykernel==6.31.0", "ipykernel-7.3": "ipykernel==7.3.0"}
 CASES = [
     pytest.param((app, kernel), id=f"{app}-{kernel}", marks=() if (app, kernel) == ("jupyterlab", "python3") else pytest.mark.full)
@@ -198,3 +201,26 @@ def test_a_burst_beyond_the_servers_rate_ends_complete(full_lab, page):
     page.wait_for_selector(".kw-board")
     book.run(1)
     page.wait_for_function(f"{ROWS} === {int(book.text(1)) + 1}")
+
+
+@pytest.mark.full
+def test_the_oldest_jupyterlab(serve, page, tmp_path):
+    """The bound in pyproject.toml: board, button, accept by the extension, and undo."""
+    bound = re.search(r'"jupyterlab>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    made = install(tmp_path / "environment", build_wheel(tmp_path))
+    exchange_jupyterlab(made, f"{bound[1]}.0")
+    with serve(tmp_path, python=made.python, pythonpath=(HERE, SCRIPTED)) as lab:
+        book = lab.open(page, lab.notebook("oldest.ipynb", [OP, BOARD]))
+        assert page.evaluate("window.jupyterapp.version") == f"{bound[1]}.0"
+        book.run(1)
+        page.wait_for_function(f"{ROWS} === 6", timeout=30_000)
+        page.evaluate("window.addEventListener('kernel-workbench:apply', (event) => (window.claimed = event.defaultPrevented))")
+        page.get_by_role("button", name="Replace cell").first.click()
+        page.wait_for_selector(GOOD)
+        assert page.evaluate("window.claimed") is True
+        assert book.sources()[0].endswith(accepted(OP).split("\n", 1)[1])
+        edit_cell(page, 0, ["Control+z"])
+        assert book.sources()[0] == OP
+        cell(page, 0).locator("[data-jp-item-name=kernel-workbench-evolve]").first.click()
+        page.wait_for_function(f"{CURRENT}.content.model.sharedModel.cells[0].getSource().startsWith('%%evolve_kernel')")
+        assert page.seen.strange == [] and page.seen.errors == []

@@ -181,8 +181,9 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool, hopeles
         sandbox="bubblewrap",
         driver="580.82" if measured else "",
     )
+    cap = count if ended else max(60, count + 16)
     yield events.RunStarted(
-        TASK, Budget(evaluations=max(60, count + 16), seconds=1800.0), 0, ("experts", "llm:qwen"), cell="c0", cell_source=CELL
+        TASK, Budget(evaluations=cap, seconds=max(1800.0, 3.0 * count)), 0, ("experts", "llm:qwen"), cell="c0", cell_source=CELL
     )
     yield events.StateChanged("preparing")
     baselines = (
@@ -255,8 +256,8 @@ def _events(rng: random.Random, count: int, measured: bool, ended: bool, hopeles
             yield events.Acted("ban", "split reductions over several programs")
             yield events.Migrated("k9", "fusion", "wild")
     if ended:
-        yield events.StateChanged("ended", "60 evaluations are used up")
-        yield events.Ended("60 evaluations are used up", "" if hopeless else "k1")
+        yield events.StateChanged("ended", f"{cap} evaluations are used up")
+        yield events.Ended(f"{cap} evaluations are used up", "" if hopeless else "k1")
 
 
 def judged(
@@ -367,6 +368,10 @@ def diagnosis(evaluation: Evaluation) -> Diagnosis:
         return Diagnosis(
             evaluation.id, "build", "rsqrt gets bf16; Triton has it for fp32 only.", "Accumulate in fp32 and convert after rsqrt."
         )
+    if evaluation.verdict is Verdict.LOWER_PRECISION:
+        return Diagnosis(evaluation.id, "precision", "It adds up in float16.", "Accumulate in float32 and convert at the store.")
+    if evaluation.verdict in (Verdict.NOT_JUDGED, Verdict.REFUSED):
+        return Diagnosis(evaluation.id, "refused", evaluation.reason, "Do without it.")
     if evaluation.time_us is None:
         return Diagnosis(evaluation.id, "launch", evaluation.reason, "Take a smaller block.")
     headroom = evaluation.time_us / FLOOR

@@ -262,7 +262,8 @@ def headline(summary: Summary) -> str:
         return "This run has no events yet."
     best = _best(summary)
     found = f"best {best[0].id}, {_verdict(best[1].verdict)}, {time_text(best[1])}" if best is not None else "no right variant yet"
-    return f"Record of {summary.task.name}: {found}; {summary.state}; {len(summary.candidates)} variants"
+    count = len(summary.candidates)
+    return f"Record of {summary.task.name}: {found}; {summary.state}; {count} variant{'' if count == 1 else 's'}"
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:

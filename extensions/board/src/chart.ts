@@ -100,7 +100,7 @@ export class Chart {
       ...(known ? this.axes(last) : []),
       ...this.baselines(lines),
       ...this.strip(),
-      points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: MARGIN.top + 14 }, this.nothing()),
+      points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: HEIGHT / 2 }, this.nothing()),
     );
     this.drawLegend();
   }
@@ -131,7 +131,7 @@ export class Chart {
       const at = y.at(tick);
       out.push(
         s("line", { class: "kw-grid", x1: MARGIN.left, x2: right, y1: at, y2: at }),
-        s("text", { class: "kw-tick", x: MARGIN.left - 8, y: at, "text-anchor": "end", "dominant-baseline": "middle" }, format.tick(tick)),
+        s("text", { class: "kw-tick", x: MARGIN.left - 8, y: at, "text-anchor": "end", "dominant-baseline": "middle" }, y.log ? format.tick(tick) : format.tick(tick, y.ticks.at(-1))),
       );
     }
     const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].find((size) => last / size <= width / 90) ?? 20000;

@@ -50,7 +50,7 @@ export const COLUMNS: Column[] = [
       const look = VERDICTS[row.verdict];
       put(cell, h("span", { class: `kw-verdict kw-${look.tone}` }, icon(row.verdict), h("span", {}, look.word)),
         row.judged_by !== "" && h("span", { class: "kw-by" }, row.judged_by.split(/[ (]/)[0] ?? ""));
-      cell.title = row.reason || look.means;
+      cell.title = `${row.reason || look.means}${row.judged_by ? `\nJudged by ${row.judged_by}` : ""}`;
     },
   },
   {
@@ -100,7 +100,7 @@ export const COLUMNS: Column[] = [
     title: WORDS.island,
     name: "island",
     fill(cell, row, _depth, store) {
-      put(cell, row.island !== "" && glyph(store.island(row.island)), h("span", { class: "kw-cut" }, row.island || "–"));
+      put(cell, row.island !== "" && glyph(store.island(row.island)), h("span", { class: "kw-cut" }, store.islandShort(row.island) || "–"));
       cell.title = [row.island, store.header?.islands.find((island) => island.name === row.island)?.aim || WORDS.island].filter(Boolean).join(": ");
     },
   },

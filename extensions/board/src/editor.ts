@@ -31,7 +31,7 @@ const under = (kind: "added" | "removed"): string => `linear-gradient(var(--kw-$
 
 const theme = EditorView.theme({
   "&": { backgroundColor: "var(--kw-code-ground)", color: "var(--kw-text)", fontSize: "var(--kw-code-size)", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--kw-focus)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" }, // the box around it shows the focus: gutters would hide a part of it here
   ".cm-scroller": { fontFamily: "var(--kw-mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--kw-text)" },
   ".cm-cursor": { borderLeftColor: "var(--kw-text)" },

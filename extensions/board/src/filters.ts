@@ -1,6 +1,7 @@
 /** Above the table: which verdicts and islands are shown, a search, the lineage as a tree, and how it stands in a few words. */
 
 import { button, h, put, say } from "./dom";
+import * as format from "./format";
 import { WORDS } from "./glossary";
 import type { View } from "./order";
 import type { Store } from "./store";
@@ -55,28 +56,28 @@ export class Filters {
     this.drawn = state;
     const { tally, rows } = this.store;
     options(this.verdicts, [
-      ["", `All verdicts (${rows.size})`],
+      ["", `All verdicts (${format.count(rows.size)})`],
       ...ORDER.filter((verdict) => tally.verdict(verdict) > 0 || verdict === this.view.verdict).map((verdict): [string, string] =>
-        [verdict, `${MARKS[VERDICTS[verdict].tone]} ${VERDICTS[verdict].word} (${tally.verdict(verdict)})`]),
+        [verdict, `${MARKS[VERDICTS[verdict].tone]} ${VERDICTS[verdict].word} (${format.count(tally.verdict(verdict))})`]),
     ]);
     this.verdicts.value = this.view.verdict;
     options(this.islands, [["", "All islands"], ...islands.map((name): [string, string] => [name, name])]);
     this.islands.value = this.view.island;
     this.islands.hidden = islands.length < 2;
     const filtered = shown !== rows.size;
-    say(this.status, filtered ? `${shown} of ${rows.size}` : summary(tally.verdicts));
+    say(this.status, filtered ? `${format.count(shown)} of ${format.count(rows.size)}` : summary(tally.verdicts));
   }
 }
 
 /** Sets the options of a list; those that stand already keep their elements, so that an open list stays open. */
 function options(select: HTMLSelectElement, wanted: [string, string][]): void {
-  const values = [...select.options].map((option) => option.value);
-  if (values.join(" ") !== wanted.map(([value]) => value).join(" ")) put(select, ...wanted.map(([value]) => h("option", { value })));
+  const [here, there] = [[...select.options].map((option) => option.value), wanted.map(([value]) => value)];
+  if (JSON.stringify(here) !== JSON.stringify(there)) put(select, ...wanted.map(([value]) => h("option", { value })));
   wanted.forEach(([, text], place) => say(select.options[place]!, text));
 }
 
 function summary(counts: ReadonlyMap<AnyVerdict, number>): string {
   const tones: Record<Tone, number> = { good: 0, fair: 0, bad: 0, none: 0 };
   for (const [verdict, count] of counts) tones[VERDICTS[verdict].tone] += count;
-  return [`${tones.good} right`, tones.bad && `${tones.bad} failed`].filter(Boolean).join(", ");
+  return [`${format.count(tones.good)} right`, tones.bad && `${format.count(tones.bad)} failed`].filter(Boolean).join(", ");
 }

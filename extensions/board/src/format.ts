@@ -29,9 +29,11 @@ export function time(us: number | null | undefined): string {
   return `${figure(us)} µs`;
 }
 
-/** A round time, such as one on an axis: no zeros behind the point. */
-export function tick(us: number): string {
-  return time(us).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+/** A round time, such as one on an axis: no zeros behind the point, and in the unit that reads best for the `largest` on the axis. */
+export function tick(us: number, largest = us): string {
+  if (us === 0) return "0";
+  const text = largest < 2000 ? `${figure(us)} µs` : largest < 2e6 ? `${figure(us / 1e3)} ms` : `${figure(us / 1e6)} s`;
+  return text.replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
 }
 
 export function interval(low: number, high: number): string {

@@ -36,7 +36,7 @@ export const WORDS = {
   hint: "Hint: a sentence that every further proposal gets to read, such as “keep the row in registers”.",
   ban: "Ban: an idea that must not be proposed again, such as “no split reductions”.",
   pin: "Pin: keep this variant as a parent, whatever its time.",
-  branch: "Branch from here: the next proposals start from this variant.",
+  branch: "Branch: the next proposals start from this variant.",
 } as const;
 
 export type Word = keyof typeof WORDS;

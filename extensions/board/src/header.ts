@@ -114,7 +114,7 @@ function showBaseline(target: Tile, baseline: Baseline | null): void {
 function showBest(target: Tile, header: Header): void {
   const best = header.best;
   if (!best) {
-    target.set("none yet", nothing(header), false);
+    target.set(header.state === "ended" ? "none" : "none yet", nothing(header), false);
     return;
   }
   const share = header.floor_us ? header.floor_us / best.time_us : undefined;
@@ -131,7 +131,7 @@ function showBest(target: Tile, header: Header): void {
 }
 
 function nothing(header: Header): string {
-  if (header.evaluations) return "no variant is right so far";
+  if (header.evaluations) return header.state === "ended" ? "no variant was right" : "no variant is right so far";
   if (header.state === "preparing") return "the judge is getting ready";
   return header.state === "waiting" ? "press Step to judge a first variant" : "nothing judged yet";
 }

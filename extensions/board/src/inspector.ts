@@ -79,7 +79,7 @@ export class Inspector {
     this.buttons = {
       accept: button("Accept", "", () => this.start("below"), { class: "kw-button kw-primary", "data-verb": "accept" }),
       replace: button("Replace cell", "", () => this.start("replace"), { "data-verb": "replace" }),
-      branch: button("Branch from here", WORDS.branch, () => act(store, "branch", store.selected, answer), { "data-verb": "branch" }),
+      branch: button("Branch", WORDS.branch, () => act(store, "branch", store.selected, answer), { "data-verb": "branch" }),
       pin: button("Pin", WORDS.pin, () => act(store, "pin", store.selected, answer), { "data-verb": "pin" }),
       ban: button("Ban idea", WORDS.ban, () => this.askBan(), { "data-verb": "ban" }),
     };
@@ -179,7 +179,7 @@ export class Inspector {
       h("span", { class: `kw-verdict kw-${look.tone}`, title: look.means }, icon(row.verdict), h("span", {}, look.word)),
       row.time_us !== null && h("span", { class: "kw-num" }, format.time(row.time_us)),
       modelled && h("span", { class: "kw-modelled", title: WORDS.modelled }, "modelled"),
-      row.judged_by !== "" && h("span", { class: "kw-dim", title: WORDS.judged }, `by ${row.judged_by}`),
+      row.judged_by !== "" && row.verdict !== "not_judged" && h("span", { class: "kw-dim", title: WORDS.judged }, `by ${row.judged_by}`),
       h("span", { class: "kw-gap" }),
       row.island !== "" && h("span", { class: "kw-dim kw-nowrap", title: WORDS.island }, glyph(this.store.island(row.island)), ` ${row.island}`),
       ...row.parents.map((id) => button(`from ${id}`, `Select ${id}`, () => this.store.choose(id), { class: "kw-link" })),

@@ -10,18 +10,18 @@ export interface Shortcut {
 
 /** Keys that belong to a part of the board, for the list. */
 const ELSEWHERE: [string, [string, string][]][] = [
-  ["In the table", [["↑ ↓ PgUp PgDn Home End", "walk through the variants"], ["Enter", "go to the variant's tabs"], ["← → on a column's head", "walk through the heads; Enter sorts"]]],
-  ["On the chart", [["← → Home End", "walk through the evaluations"], ["Enter", "select the variant"]]],
-  ["In the tabs", [["← → Home End", "the tab before or after"]]],
-  ["In the compiler's texts", [["↑ ↓ PgUp PgDn", "walk through the lines; the other side follows"]]],
-  ["On a timeline", [["← → ↑ ↓ Home End", "walk through the slices"], ["+ − 0", "zoom in, out, show all"], ["Shift ← →, Shift wheel, drag", "move"], ["Ctrl wheel", "zoom"]]],
-  ["In an editor", [["Escape, then Tab", "leave it"], ["Ctrl F", "find"]]],
+  ["In the table", [["↑ ↓ PgUp PgDn Home End", "Walk through the variants"], ["Enter", "Go to the variant's tabs"], ["← → on a column's head", "Walk through the heads; Enter sorts"]]],
+  ["On the chart", [["← → Home End", "Walk through the evaluations"], ["Enter", "Select the variant"]]],
+  ["In the tabs", [["← → Home End", "The tab before or after"]]],
+  ["In the compiler's texts", [["↑ ↓ PgUp PgDn", "Walk through the lines; the other side follows"]]],
+  ["On a timeline", [["← → ↑ ↓ Home End", "Walk through the slices"], ["+ − 0", "Zoom in, out, show all"], ["Shift ← →, Shift wheel, drag", "Move"], ["Ctrl wheel", "Zoom"]]],
+  ["In an editor", [["Escape, then Tab", "Leave it"], ["Ctrl F", "Find"]]],
 ];
 
 export function mountKeys(root: HTMLElement, shortcuts: Shortcut[]): { help: HTMLElement; open(): void } {
   const dialog = h("dialog", { class: "kw-help", "aria-label": "Keys of the board" });
   const close = button("Close", "Closes this list. Escape does it too.", () => dialog.close());
-  const all: Shortcut[] = [...shortcuts, { keys: ["?"], says: "this list", act: () => open() }];
+  const all: Shortcut[] = [...shortcuts, { keys: ["?"], says: "This list", act: () => open() }];
   dialog.append(
     h("div", { class: "kw-bar-line" }, h("h3", { class: "kw-help-title" }, "Keys"), h("span", { class: "kw-gap" }), close),
     h("p", { class: "kw-dim" }, "They work while the board has the focus and you are not typing. Everything can also be reached with Tab and pressed with Enter."),

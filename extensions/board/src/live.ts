@@ -11,6 +11,7 @@ import * as format from "./format";
 import { WORDS } from "./glossary";
 import { act } from "./requests";
 import type { Say } from "./requests";
+import { isStored } from "./states";
 import type { Store } from "./store";
 import type { Answer } from "./writings";
 
@@ -48,7 +49,7 @@ export function mountLive(parent: HTMLElement, store: Store, signal: AbortSignal
     const header = store.header;
     store.writings.forget();
     const answers = [...store.writings.answers.values()];
-    const burning = header !== null && (header.state === "running" || header.state === "stopping" || header.state === "preparing");
+    const burning = header !== null && !isStored(header) && (header.state === "running" || header.state === "stopping" || header.state === "preparing");
     parent.hidden = !burning && answers.length === 0;
     if (parent.hidden || !header) return;
     drawBurn(header, meters, store, burning && header.state === "running" ? (performance.now() - since) / 1000 : 0);
@@ -117,7 +118,7 @@ function meter(label: string): Meter {
       bar.style.width = `${Math.min(100, (share ?? 0) * 100)}%`;
       const high = share !== null && share >= 0.9;
       element.classList.toggle("kw-burn-high", high);
-      value.dataset["note"] = high ? "nearly used up" : "";
+      value.dataset["note"] = !high ? "" : share >= 1 ? "used up" : "nearly used up";
     },
   };
 }

@@ -56,17 +56,17 @@ function render({ model, el }: Props): () => void {
   const rows = new Table(table, store, () => inspect.focus(), life.signal);
   const press = (verb: Verb) => (): void => steer.press(verb);
   const keys = mountKeys(root, [
-    { keys: ["s"], says: "Step: judge one more variant", act: press("step") },
-    { keys: ["a"], says: "Auto: run on", act: press("auto") },
+    { keys: ["s"], says: "Step: judges one more variant", act: press("step") },
+    { keys: ["a"], says: "Auto: runs on", act: press("auto") },
     { keys: ["p"], says: "Pause, or Resume", act: () => steer.press(store.header?.state === "running" ? "pause" : "resume") },
-    { keys: ["h"], says: "write a hint", act: () => steer.write() },
-    { keys: ["/"], says: "find a variant", act: () => rows.find() },
-    { keys: ["t"], says: "go to the table", act: () => rows.focus() },
-    { keys: ["g"], says: "go to the chart", act: () => marks.focus() },
-    { keys: ["j", "]"], says: "the next variant", act: () => rows.step(1) },
-    { keys: ["k", "["], says: "the variant before", act: () => rows.step(-1) },
-    { keys: ["w"], says: "give the variant the whole width, and back", act: () => wide.click() },
-    ...inspect.names.map((name, place) => ({ keys: [String((place + 1) % 10)], says: `tab ${name}`, act: () => inspect.open(place) })),
+    { keys: ["h"], says: "Write a hint", act: () => steer.write() },
+    { keys: ["/"], says: "Find a variant", act: () => rows.find() },
+    { keys: ["t"], says: "Go to the table", act: () => rows.focus() },
+    { keys: ["g"], says: "Go to the chart", act: () => marks.focus() },
+    { keys: ["j", "]"], says: "The next variant", act: () => rows.step(1) },
+    { keys: ["k", "["], says: "The variant before", act: () => rows.step(-1) },
+    { keys: ["w"], says: "Give the variant the whole width, and back", act: () => wide.click() },
+    ...inspect.names.map((name, place) => ({ keys: [String((place + 1) % 10)], says: `Tab ${name}`, act: () => inspect.open(place) })),
   ]);
   const steer = mountControls(controls, store, keys.help, life.signal);
   store.on("run", life.signal, () => board.classList.toggle("kw-nothing", store.rows.size === 0));

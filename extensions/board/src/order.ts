@@ -74,14 +74,14 @@ const byText =
   (a: Row, b: Row): number =>
     of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0;
 
-/** Right variants by time come first; the rest follow by verdict, however the times are turned. */
+/** Right variants by time come first; the rest follow by verdict and then by time. */
 function byTime(a: Row, b: Row): number {
   return sortable(a) - sortable(b);
 }
 
 function sortable(row: Row): number {
   if (passes(row.verdict) && row.time_us !== null) return row.time_us;
-  return 1e12 * (1 + rank(row.verdict));
+  return 1e12 * (1 + rank(row.verdict)) + Math.min(row.time_us ?? 9e11, 9e11);
 }
 
 const COMPARE: Record<Exclude<Key, "tree">, (a: Row, b: Row) => number> = {

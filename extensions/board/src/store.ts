@@ -7,6 +7,7 @@
 
 import type { Detail, FromPython, Header, LogLine, Point, Prompt, Roof, Row, SnapshotMessage } from "../../protocol";
 import type { Model } from "./model";
+import { INITIAL, arrange } from "./order";
 import { unpack } from "./packed";
 import { Tally } from "./tally";
 import { Writings } from "./writings";
@@ -99,6 +100,12 @@ export class Store {
 
   island(name: string): number {
     return Math.max(0, this.header?.islands.findIndex((island) => island.name === name) ?? 0);
+  }
+
+  /** The first word of an island's name, which tells it apart in a narrow column; all of it where it does not. */
+  islandShort(name: string): string {
+    const first = name.split(" ")[0]!;
+    return this.header?.islands.some((other) => other.name !== name && other.name.split(" ")[0] === first) ? name : first;
   }
 
   choose(id: string, share = true): void {
@@ -218,7 +225,7 @@ export class Store {
       if (this.changes.length > REMEMBERED) this.changes.shift();
     }
     this.tell("run");
-    const lead = this.header.best?.id ?? message.upserts.at(-1)?.id ?? "";
+    const lead = this.header.best?.id ?? (message.type === "snapshot" ? nearest(message.upserts) : message.upserts.at(-1)?.id) ?? "";
     if (this.following && lead && lead !== this.selected) {
       this.selected = lead;
       this.tell("selected");
@@ -245,4 +252,9 @@ export class Store {
   private tell(topic: Topic): void {
     for (const listener of this.listeners.get(topic) ?? []) listener();
   }
+}
+
+/** The variant that is nearest to right, in the table's order; undefined where there is none. */
+function nearest(rows: readonly Row[]): string | undefined {
+  return arrange(rows, INITIAL)[0]?.row.id;
 }

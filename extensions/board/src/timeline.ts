@@ -140,7 +140,7 @@ export class TimelineView {
       context.fillRect(x(tick), HEAD - 4, 1, height - HEAD + 4);
       context.fillStyle = css(colours.dim);
       context.textAlign = "center";
-      context.fillText(format.tick(tick) === "0 µs" ? "0" : format.tick(tick), Math.min(width - 24, Math.max(14, x(tick))), 8);
+      context.fillText(format.tick(tick, until), Math.min(width - 24, Math.max(14, x(tick))), 8);
     }
     context.textAlign = "left";
     this.places = [];

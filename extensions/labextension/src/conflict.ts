@@ -3,7 +3,6 @@
 import { Dialog, showDialog } from "@jupyterlab/apputils";
 import { Widget } from "@lumino/widgets";
 import { h } from "../../board/src/dom";
-import { edit } from "../../board/src/edits";
 
 export type Answer = "below" | "replace" | "leave";
 
@@ -29,16 +28,33 @@ export async function askAboutConflict(base: string, now: string, next: string):
   return button.label === below.label ? "below" : "replace";
 }
 
-/** One text under its title; the lines that `other` does not have at that place are marked. */
+/** One text under its title; the lines that `other` has not are marked. */
 function text(title: string, shown: string, other: string): HTMLElement {
-  const { start, end } = edit(shown, other);
-  const marked = shown.slice(start, end);
+  const lines = shown.split("\n");
+  const both = shared(lines, other.split("\n"));
   return h("section", {},
     h("h3", {}, title),
     h("pre", { tabindex: 0, "aria-label": title },
-      shown.slice(0, start),
-      marked !== "" && h("mark", {}, marked),
-      shown.slice(end) || (shown ? "" : "(empty)"),
+      ...(shown ? lines.flatMap((line, place) => [both.has(place) || !line ? line : h("mark", {}, line), place + 1 < lines.length && "\n"]) : ["(empty)"]),
     ),
   );
+}
+
+/** Places of the lines that stand in both texts in the same order: of the longest such choice. */
+function shared(lines: string[], others: string[]): Set<number> {
+  const longest = Array.from({ length: lines.length + 1 }, () => new Uint16Array(others.length + 1));
+  for (let i = lines.length - 1; i >= 0; i -= 1) {
+    for (let j = others.length - 1; j >= 0; j -= 1) {
+      longest[i]![j] = lines[i] === others[j] ? longest[i + 1]![j + 1]! + 1 : Math.max(longest[i + 1]![j]!, longest[i]![j + 1]!);
+    }
+  }
+  const found = new Set<number>();
+  for (let i = 0, j = 0; i < lines.length && j < others.length; ) {
+    if (lines[i] === others[j]) {
+      found.add(i);
+      [i, j] = [i + 1, j + 1];
+    } else if (longest[i + 1]![j]! >= longest[i]![j + 1]!) i += 1;
+    else j += 1;
+  }
+  return found;
 }

@@ -26,12 +26,12 @@ export function heading(text: string, ...beside: Child[]): HTMLElement {
 }
 
 /** A table that may be wider than the panel. */
-export function grid(head: { label: string; title?: string }[], body: HTMLElement[], caption = ""): HTMLElement {
+export function grid(head: { label: string; title?: string; figures?: boolean }[], body: HTMLElement[], caption = ""): HTMLElement {
   return h("div", { class: "kw-scroll-x", tabindex: 0, role: "group", "aria-label": caption || "Table" }, h(
     "table",
     { class: "kw-grid-table" },
     caption !== "" && h("caption", { class: "kw-sr" }, caption),
-    h("thead", {}, h("tr", {}, ...head.map((column) => h("th", { scope: "col", title: column.title }, column.label)))),
+    h("thead", {}, h("tr", {}, ...head.map((column) => h("th", { scope: "col", title: column.title, class: column.figures ? "kw-right" : "" }, column.label)))),
     h("tbody", {}, ...body),
   ));
 }

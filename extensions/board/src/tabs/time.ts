@@ -90,7 +90,6 @@ function figures(evaluation: Evaluation, header: Header | null): string {
   return out.length ? `${out.join(", ")}.` : "";
 }
 
-/** Bytes per µs as TB/s. */
 function figureRate(bytesPerUs: number): string {
-  return `${format.figure(bytesPerUs / 1e6)} TB/s`;
+  return format.rate(1e6 * bytesPerUs, "B");
 }

@@ -68,14 +68,14 @@ export class TraceTab {
 
 function kernels(timeline: Timeline): HTMLElement[] {
   if (!timeline.kernels.length) return [];
-  const rows = timeline.kernels.map((kernel) => h("tr", {},
+  const rows = [...timeline.kernels].sort((a, b) => b.total_us - a.total_us).map((kernel) => h("tr", {},
     h("th", { scope: "row", class: "kw-mono kw-access", title: kernel.name }, kernel.name, kernel.own && h("span", { class: "kw-badge" }, "own")),
-    h("td", { class: "kw-num" }, format.count(kernel.calls)),
-    h("td", { class: `kw-num${timeline.kind === "modelled" ? " kw-num-modelled" : ""}` }, format.time(kernel.total_us)),
+    h("td", { class: "kw-num kw-right" }, format.count(kernel.calls)),
+    h("td", { class: `kw-num kw-right${timeline.kind === "modelled" ? " kw-num-modelled" : ""}` }, format.time(kernel.total_us)),
     h("td", {}, h("span", { class: "kw-share" }, h("span", { class: "kw-bar" }, h("span", { class: "kw-bar-fill", style: `width:${Math.min(1, kernel.share) * 100}%` })), h("span", { class: "kw-num" }, format.percent(kernel.share)))),
-    h("td", { class: "kw-num" }, kernel.bytes === null ? "–" : format.bytes(kernel.bytes)),
+    h("td", { class: "kw-num kw-right" }, kernel.bytes === null ? "–" : format.bytes(kernel.bytes)),
   ));
-  return [grid([{ label: timeline.kind === "host" ? "op" : "kernel" }, { label: "calls" }, { label: "time" }, { label: "share" }, { label: "bytes" }], rows, `Kernels of the ${timeline.name}`)];
+  return [grid([{ label: timeline.kind === "host" ? "op" : "kernel" }, { label: "calls", figures: true }, { label: "time", figures: true }, { label: "share" }, { label: "bytes", figures: true }], rows, `Kernels of the ${timeline.name}`)];
 }
 
 function metrics(report: TraceReport): HTMLElement[] {

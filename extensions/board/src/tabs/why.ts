@@ -62,7 +62,7 @@ function verdict(evaluation: Evaluation): HTMLElement[] {
       "div",
       { class: `kw-callout kw-callout-${look.tone}` },
       h("p", { class: "kw-lead" }, h("span", { class: `kw-verdict kw-${look.tone}` }, icon(evaluation.verdict), h("b", {}, look.word)), ` ${evaluation.reason || look.means}`),
-      h("p", { class: "kw-dim", title: `${WORDS.judged}\nInput sets: ${evaluation.input_sets.join(", ")}` }, `Judged by ${evaluation.judged_by || "nobody"}: ${facts.join(", ")}.`),
+      h("p", { class: "kw-dim", title: `${WORDS.judged}\nInput sets: ${evaluation.input_sets.join(", ")}` }, evaluation.verdict === "not_judged" ? VERDICTS.not_judged.means : `Judged by ${evaluation.judged_by || "nobody"}: ${facts.join(", ")}.`),
       evaluation.labels.length > 0 && h("p", { class: "kw-labels" }, ...evaluation.labels.map((label) => h("span", { class: "kw-chip" }, label))),
     ),
   ];
