@@ -167,7 +167,9 @@ class CudaSplitWriter(CudaRowWriter):
         return lines
 
     def _over(self, name: str, start: str, step: Sequence[str]) -> list[str]:
-        return [f"float {name} = {start};", "for (int t = lane; t < tiles; t += LANES) {", *indented(step), "}"]
+        # Several shares on their way at once: one block reads all of a row's.
+        head = f"#pragma unroll {4 if self.plan.full_outputs else 8}"
+        return [f"float {name} = {start};", head, "for (int t = lane; t < tiles; t += LANES) {", *indented(step), "}"]
 
     def _row_parts(self) -> list[str]:
         if self.rows is None:
