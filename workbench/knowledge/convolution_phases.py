@@ -88,7 +88,7 @@ def product_loop(found: Convolution, precision: str, start: str, step: str, batc
     for number in range(1, rank):
         flat = f"{flat if number == 1 else f'({flat})'} * {taps[number]} + tap_{letters[number]}"
     size = " * ".join(taps)
-    weights = f"{found.weight.input}_ptr + {'group * (M * K) + ' if groups > 1 else ''}rows * K + k_across // hits * ({size}) + {flat}"
+    held = f"{'group * (M * K) + ' if groups > 1 else ''}rows * K + k_across // hits * ({size}) + {flat}"
     down, checks = [], ["(k_down < stop)", "(cols < N)"]
     for number in range(rank):
         stride, pad, dilation = window.stride[number], window.padding[number], window.dilation[number]
@@ -103,7 +103,8 @@ def product_loop(found: Convolution, precision: str, start: str, step: str, batc
         "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",
         "    k_down = k + tl.arange(0, BLOCK_K)[:, None]",
         *(f"    {line}" for line in across),
-        f"    left = tl.load({weights}, mask=(rows < M) & (k_across < stop), other=0.0)",
+        f"    held = {held}",
+        f"    left = tl.load({found.weight.input}_ptr + held, mask=(rows < M) & (k_across < stop), other=0.0)",
         "    # These divide without a rest: only taps that meet an element are here.",
         *(f"    {line}" for line in down),
         f"    inside = {' & '.join(checks)}",

@@ -24,6 +24,8 @@ TAKEN = (
     "stop",
     "hits",
     "meets",
+    "held",
+    "hit",
     "image",
     "group",
     "channel",
@@ -121,6 +123,7 @@ class ConvolutionWriter(MatmulWriter):
             launcher.define(atom, found.names[1][place].lower(), size)
         super().__init__(task, program, product, choices, launcher, needs)
         self.taken_names = TAKEN
+        self.places = ""
 
     @property
     def tensors(self) -> list[Dim]:
@@ -136,6 +139,10 @@ class ConvolutionWriter(MatmulWriter):
             self.launcher.lines.append(
                 f"{name} = {name}.view({groups}, -1, {channels}, {taps}).transpose(1, 2).contiguous()  # small: as the kernel reads it"
             )
+        if found.has_phases:
+            places = [f"triton.cdiv({self.launcher.size((atom,))}, {s})" for atom, s in zip(found.space, found.window.stride, strict=True)]
+            self.places = self.launcher.names.new("places")
+            self.launcher.lines.append(f"{self.places} = {' * '.join(places)}  # of one phase")
         return super().write()
 
     def _tile_position(self) -> list[str]:
@@ -146,9 +153,8 @@ class ConvolutionWriter(MatmulWriter):
     def _tiles(self) -> str:
         if not self.found.has_phases:
             return super()._tiles()
-        strides = self.found.window.stride
-        places = [f"triton.cdiv({self.launcher.size((atom,))}, {s})" for atom, s in zip(self.found.space, strides, strict=True)]
-        return f"triton.cdiv({self._size('rows')}, BLOCK_M) * triton.cdiv({' * '.join(places)}, BLOCK_N) * {math.prod(strides)}"
+        phases_of_all = math.prod(self.found.window.stride)
+        return f"triton.cdiv({self._size('rows')}, BLOCK_M) * triton.cdiv({self.places}, BLOCK_N) * {phases_of_all}"
 
     def _product_loop(self, start: str, step: str) -> list[str]:
         if self.found.has_phases:

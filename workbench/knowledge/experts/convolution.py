@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.knowledge.convolution_writer import TAKEN, Convolution, ConvolutionWriter
-from workbench.knowledge.experts.base import ALGORITHM, TRAFFIC, Expert, Match
+from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
 from workbench.knowledge.experts.matmul import PRECISIONS, precisions, split_values
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import assemble
@@ -88,12 +88,13 @@ def _programs(program: Program, found: Convolution, rows: int, columns: int) -> 
 
 CONVOLUTION = Expert(
     "convolution", CARD, _fits, _choices, _write,
-    roles={"split": ALGORITHM, "precision": ALGORITHM, "order": TRAFFIC},
+    roles={"split": ALGORITHM, "precision": ALGORITHM, "order": TRAFFIC, "edges": FUSION},
     reasons={
         ("split", "none"): "each tile walks all channels and taps, in one launch",
         ("split", "splitk"): "several programs share a tile's channels and taps, which fills the card when tiles are few",
         ("order", "grouped"): "tiles run in groups of a few rows, so that what they gather meets in L2",
         ("order", "plain"): "all positions of some channels, then the next channels: the weights stay in the L1",
+        ("edges", "mask"): "what lies outside of the image is masked instead of padded",
         **PRECISIONS,
     },
 )  # fmt: skip
