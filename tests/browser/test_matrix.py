@@ -57,7 +57,11 @@ def place(request, older):
 
 
 def faults(lab, page):
-    """What went wrong in the page. Notebook 7 says one thing now and then while it loads its settings; nothing is seen of it."""
+    """What went wrong in the page.
+
+    Notebook 7 says one thing whenever it opens, and as often where the extension is disabled: the shortcuts of the JupyterLab in its
+    bundle read the schema of each settings plugin that changes, also of those that are not loaded. Nothing is seen of it.
+    """
     known = "Cannot read properties of undefined (reading 'schema')"
     return [error for error in page.seen.errors if lab.app != "notebook" or error != known]
 

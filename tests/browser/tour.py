@@ -126,12 +126,17 @@ LOOKS: dict[str, Look] = {
 }  # fmt: skip
 
 README: Mapping[str, Look] = {
+    "board": Look("real", tab="Why"),
+    "many": Look("many"),
+    "failed": Look("failed"),
+    "narrow": Look(width=420, tab="Why"),
     "compiler": Look("real", tab="Compiler", width=1100, prepare=lit, part=".kw-panel-inspector"),
     "memory": Look("real", tab="Memory", width=1100, prepare=walked, part=".kw-panel-inspector"),
     "trace": Look("real", tab="Trace", width=1100, prepare=wide, part=".kw-panel-inspector"),
     "board-dark": Look("measured", "dark", tab="Prompt", prepare=writing),
 }
-"""All but the last show a search that was really made, on this machine; `board-dark` shows the made-up run, for its looks."""
+"""`board`, `compiler`, `memory` and `trace` show a search that was really made, on this machine; the others the made-up runs of the
+tests."""
 
 
 def take(browser: Any, sent: dict[str, Any], look: Look) -> bytes:
