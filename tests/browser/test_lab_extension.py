@@ -180,7 +180,9 @@ class TestAccept:
         page.wait_for_selector(DIALOG)
         shown = page.locator(f"{DIALOG} pre").all_inner_texts()
         assert [text.strip() for text in shown][:2] == [OP, OP + "\nmine = 1"] and "x + x" in shown[2]
-        assert "mine = 1" in page.locator(f"{DIALOG} pre mark").nth(1).inner_text() or "mine = 1" in shown[1]
+        marked = [page.locator(f"{DIALOG} pre").nth(place).locator("mark").all_inner_texts() for place in range(3)]
+        assert marked[0] == [] and marked[1] == ["mine = 1"]  # what the other person's hand added, and no line more
+        assert marked[2][0].startswith("# accepted") and marked[2][1:] == ["    return x + x"]
         assert book.sources()[0] == OP + "\nmine = 1"
         page.screenshot(path=book.shots / "extension-conflict.png")
         page.get_by_role("button", name="Leave it").click()
