@@ -8,29 +8,36 @@ What that must cost, for the row that it was made for (H200, a copy reaches 4.28
 3.0 ms. Eight blocks of a cluster hold a row in 192 of 227 KiB each, one block a multiprocessor, 16 clusters on 128 of 132 of them. A row
 takes a cluster at least 12 µs of memory time at its share of the bandwidth, and 3 to 4 µs in which it may wait: two exchanges over the
 cluster at 1 µs and a pass of 49152 exponentials a multiprocessor at 16 a clock, 1.7 µs. While one cluster waits the others have the memory.
-Expected were 3.2 to 3.5 ms; measured are 3.44 ms, where a kernel that reads twice takes 4.8 ms. Rows that one block can hold in registers
+Expected were 3.2 to 3.5 ms; measured are 3.44 ms with two exchanges a row, where a kernel that reads twice takes 4.8 ms. One pass and one
+exchange for maximum and sum take away half of the waiting: 3.2 ms are expected of them. Rows that one block can hold in registers
 are faster there (256 KiB: 0.19 against 0.24 ms), and a team of the whole card, whose exchanges go through global memory, was slower than
 two kernels (`cuda_split`): an exchange took 7 µs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from workbench.knowledge.axes import UnsupportedError
-from workbench.knowledge.cuda_emit import c_type
+from workbench.knowledge.cuda_emit import CExpr, c_type
 from workbench.knowledge.cuda_module import CudaKernel
 from workbench.knowledge.cuda_rows import CudaRowWriter, indented
+from workbench.knowledge.cuda_scope import CudaScope
 from workbench.knowledge.launcher import Launcher
-from workbench.knowledge.program import Output, Value
-from workbench.knowledge.row_plan import RowPlan
+from workbench.knowledge.program import Output, Ref, Value
+from workbench.knowledge.row_plan import RowPlan, Track
 from workbench.task import ITEM_BYTES
 
 
 class CudaTeamWriter(CudaRowWriter):
-    """The one kernel of a row program."""
+    """The one kernel of a row program.
 
-    def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str) -> None:
+    Args:
+        online: a maximum and the sum of exponentials below it are found in one pass, rescaled once a chunk, and by one exchange.
+    """
+
+    def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, online: bool = False) -> None:
         super().__init__(plan, launcher, names, name, held=False, several=False)
         if self.scans or plan.program.of_kind("gather") or not plan.full_outputs:
             raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
@@ -39,11 +46,31 @@ class CudaTeamWriter(CudaRowWriter):
         self.held_loads = [value for value in self.loads if plan.is_full(value)]
         if not self.held_loads:
             raise UnsupportedError("no operand that is as large as the result")
-        for word in ("warp", "rank", "turn", "chunk", "begin", "order", "slots", "bars", "slot", "call", "first", "each"):
+        for word in (
+            "warp",
+            "rank",
+            "turn",
+            "chunk",
+            "begin",
+            "order",
+            "slots",
+            "bars",
+            "slot",
+            "call",
+            "first",
+            "each",
+            "seen",
+            "higher",
+            "sum",
+            "i",
+        ):
             self.vars.new(word)
         levels = [level for level in range(max(self.level.values(), default=0) + 1) if self._works(level)]
         self._first, self._last = levels[0], levels[-1]
         self._now = 0
+        self.online = self._pair() if online else None
+        if online and self.online is None:
+            raise UnsupportedError("no maximum with a sum of exponentials below it alone")
 
     @property
     def item_bytes(self) -> int:
@@ -53,7 +80,9 @@ class CudaTeamWriter(CudaRowWriter):
     def write(self) -> CudaKernel:
         start = self._start()
         inner = [*start]
-        for level in range(self._last + 1):
+        if self.online is not None:
+            inner += self._both(self.online)
+        for level in range(self._last if self.online is not None else 0, self._last + 1):
             reduces = [value for value in self.plan.program.of_kind("reduce") if self.level[value.id] == level + 1]
             outputs = [output for output in self.plan.full_outputs if self._output_level(output) == level]
             if reduces or outputs:
@@ -69,6 +98,40 @@ class CudaTeamWriter(CudaRowWriter):
         return kernel
 
     # -- stretches of code ---------------------------------------------------------------------------------------------------------
+
+    def _pair(self) -> Track | None:
+        """The maximum and sum, where they are all that is reduced and nothing is written before them."""
+        passes = self.plan.tracks(True, False)
+        only = len(passes) == 1 and len(passes[0]) == 1 and passes[0][0].kind == "online"
+        whole = all(self._output_level(output) == self._last for output in self.plan.full_outputs)
+        return passes[0][0] if only and whole and self.plan.program[passes[0][0].result].dtype == "float32" else None
+
+    def _both(self, track: Track) -> list[str]:
+        """The one pass before the results are written."""
+        scope, self._now = self.scope, self._first
+        scope.lines = []
+        self._know_rows([track.source], 0)
+        peak, total = scope.names.new("peak"), scope.names.new("total")
+        inner = CudaScope(self.plan.program, scope.names.copy(), self._element_source, dict(scope.env))
+        inner.compute([track.source])
+        text = inner.operand(Ref(track.source)).text
+        lines = [*inner.lines, f"seen[step][e] = {text};", "higher = Max::of(higher, seen[step][e]);"]
+        packs = [value for value in self.loads if re.search(rf"\b{self.packs[value.id]}\b", "\n".join(lines))]
+        body = ["if (EVEN || col < N) {", *indented([*self._refetch(packs), "#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {"])]
+        body += [*indented(indented(lines)), "  }", "}"]
+        loop = self._loop(body)
+        at = loop.index("#pragma unroll")
+        nothing = self._neutral(self.plan.program[track.result])
+        head = [f"float seen[STEPS][VECTOR], higher = {peak};", "#pragma unroll", "for (int i = 0; i < STEPS * VECTOR; ++i)"]
+        head.append(f"  seen[i / VECTOR][i % VECTOR] = {nothing};")
+        tail = [
+            f"if (higher != {nothing}) {{", "  float sum = 0.0f;", "#pragma unroll", "  for (int i = 0; i < STEPS * VECTOR; ++i)",
+            "    sum += __expf(seen[i / VECTOR][i % VECTOR] - higher);", f"  {total} = {total} * __expf({peak} - higher) + sum;",
+            f"  {peak} = higher;", "}",
+        ]  # fmt: skip
+        scope.env[track.result], scope.env[track.second] = CExpr(peak), CExpr(total)
+        loop = [*loop[:at], *indented(head), *loop[at:-1], *indented(tail), loop[-1]]
+        return [*scope.lines, f"float {peak} = {nothing}, {total} = 0.0f;", *loop, f"both_across({peak}, {total}, rank, call);"]
 
     def _works(self, level: int) -> bool:
         reduces = any(self.level[value.id] == level + 1 for value in self.plan.program.of_kind("reduce"))

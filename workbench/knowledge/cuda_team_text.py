@@ -94,3 +94,39 @@ __device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call
 }
 """
 """Reductions over the blocks of a cluster, through each other's shared memory."""
+
+ONLINE = """
+// A maximum and the sum of exponentials below it, of two groups together.
+__device__ __forceinline__ void join(float& peak, float& total, float other, float rest) {
+  const float nothing = __int_as_float(0xff800000), higher = Max::of(peak, other);
+  total = (peak == nothing ? 0.0f : total * __expf(peak - higher)) + (other == nothing ? 0.0f : rest * __expf(other - higher));
+  peak = higher;
+}
+
+__device__ __forceinline__ void join_warp(float& peak, float& total) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2)
+    join(peak, total, __shfl_xor_sync(0xffffffffu, peak, step), __shfl_xor_sync(0xffffffffu, total, step));
+}
+
+struct Pair { float peak, total; };
+
+// Both for all threads of a cluster, by one exchange: see `across`.
+__device__ __forceinline__ void both_across(float& peak, float& total, int rank, unsigned& call) {
+  word* words = reinterpret_cast<word*>(room) + (call++ % 2) * (TEAM * WARPS);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  join_warp(peak, total);
+  if (lane < TEAM) push(words + rank * WARPS + warp, lane, pack(Pair{peak, total}));
+  cluster_arrive();
+  cluster_wait();
+  peak = __int_as_float(0xff800000);
+  total = 0.0f;
+#pragma unroll
+  for (int i = lane; i < TEAM * WARPS; i += 32) {
+    const Pair share = unpack<Pair>(words[i]);
+    join(peak, total, share.peak, share.total);
+  }
+  join_warp(peak, total);
+}
+"""
+"""Maximum and sum of exponentials in one pass and one exchange."""

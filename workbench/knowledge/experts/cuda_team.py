@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_module import CEIL, CudaKernel, assemble_cuda
 from workbench.knowledge.cuda_team import CudaTeamWriter, slot_bytes
-from workbench.knowledge.cuda_team_text import BY_CLUSTER, ENGINE, TAKE
-from workbench.knowledge.experts.base import TRAFFIC, Expert, Match
+from workbench.knowledge.cuda_team_text import BY_CLUSTER, ENGINE, ONLINE, TAKE
+from workbench.knowledge.experts.base import ALGORITHM, TRAFFIC, Expert, Match
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import kernel_name
 from workbench.knowledge.program import Output, Program
@@ -32,11 +33,11 @@ _WARPS = 16
 _STEPS = 4
 
 
-def _writer(task: Task, program: Program) -> tuple[RowPlan, Launcher, CudaTeamWriter]:
+def _writer(task: Task, program: Program, online: bool = False) -> tuple[RowPlan, Launcher, CudaTeamWriter]:
     plan = plan_rows(program)
     launcher = Launcher(task, program, taken=("TEAM", "WARPS", "STEPS", "ROOM", "EACH", "chunk", "chunks", "slots", "shared", "even", "k"))
     names: dict[Output, str] = {output: launcher.allocate(output, "out") for output in program.outputs}
-    return plan, launcher, CudaTeamWriter(plan, launcher, names, kernel_name(task))
+    return plan, launcher, CudaTeamWriter(plan, launcher, names, kernel_name(task), online=online)
 
 
 def _chunks(plan: RowPlan, writer: CudaTeamWriter, blocks: int) -> int:
@@ -67,7 +68,11 @@ def _fits(task: Task, program: Program) -> Match:
 
 
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
-    return {"cache": ("default", "stream")}
+    space: dict[str, tuple[Any, ...]] = {"cache": ("default", "stream")}
+    with contextlib.suppress(UnsupportedError):
+        _writer(task, program, online=True)
+        space["online"] = ("chunk", "off")
+    return space
 
 
 def _tune(task: Task, plan: RowPlan, writer: CudaTeamWriter) -> dict[str, list[int]]:
@@ -79,13 +84,13 @@ def _tune(task: Task, plan: RowPlan, writer: CudaTeamWriter) -> dict[str, list[i
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     _fits(task, program)
-    plan, launcher, writer = _writer(task, program)
+    plan, launcher, writer = _writer(task, program, choices.get("online") == "chunk")
     tune = _tune(task, plan, writer)
     kernel = writer.write()
     launcher.lines += _launch(task, launcher, writer, kernel, plan, tune)
     results = [launcher.returned(output, writer.outputs[output]) for output in program.outputs]
     title = f"{task.name}: each row is held by a cluster of blocks between its one read and its write, in CUDA C++."
-    functions = [_defines(writer), TAKE, ENGINE, BY_CLUSTER]
+    functions = [_defines(writer), TAKE, ENGINE, ONLINE if writer.online else BY_CLUSTER]
     return assemble_cuda(task, title, tune, [kernel], launcher, results, cache=choices["cache"], helpers=(CEIL,), functions=functions)
 
 
@@ -137,9 +142,11 @@ def _launch(
 
 
 CUDA_TEAM = Expert(
-    "cuda_team", CARD, _fits, _choices, _write, roles={"cache": TRAFFIC}, backend="cuda",
+    "cuda_team", CARD, _fits, _choices, _write, roles={"cache": TRAFFIC, "online": ALGORITHM}, backend="cuda",
     reasons={
         ("cache", "default"): "no cache hints",
+        ("online", "chunk"): "maximum and sum in one pass as chunks arrive, rescaled once a chunk, and by one exchange over the cluster",
+        ("online", "off"): "maximum first, then the sum: no rescaling, at the price of a pass and an exchange more",
         ("cache", "stream"): "results are marked to leave the cache first, so that weights stay",
     },
 )  # fmt: skip
