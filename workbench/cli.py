@@ -206,7 +206,7 @@ def _bench_experts(options: argparse.Namespace) -> int:
         only = [int(number) for number in options.tasks.split(",") if number.strip().isdigit()]
         table = kernelbench.run(
             options.kernelbench, level=options.level, only=only, jobs=options.jobs, device=options.device, evaluations=options.evaluations,
-            out=options.out,
+            out=options.out, backends=options.backends,
         )  # fmt: skip
         print(table.json() if options.json else table.markdown() + kernelbench.summary(table))
         return 0

@@ -40,7 +40,7 @@ def tasks(directory: str | Path, level: int, only: Sequence[int] = ()) -> tuple[
 
 def run(
     directory: str | Path, *, level: int = 1, only: Sequence[int] = (), jobs: int | None = None, device: str = "auto",
-    evaluations: int = 4, out: str | Path | None = None, seconds: float = SECONDS,
+    evaluations: int = 4, out: str | Path | None = None, seconds: float = SECONDS, backends: str = "triton",
 ) -> Table:  # fmt: skip
     """Benchmarks every task file.
 
@@ -50,12 +50,13 @@ def run(
         jobs: tasks at a time; by the number of cores by default.
         out: a folder for the tables, written after each task.
         seconds: that one task may take.
+        backends: of the experts: triton, cuda or both.
     """
     paths = tasks(directory, level, only)
     rows: dict[Path, Row] = {}
     workers = jobs or max(1, (os.cpu_count() or 2) // 3)
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        waiting = {pool.submit(_one, path, device, evaluations, seconds): path for path in paths}
+        waiting = {pool.submit(_one, path, device, evaluations, seconds, backends): path for path in paths}
         for done in concurrent.futures.as_completed(waiting):
             rows[waiting[done]] = done.result()
             table = Table(tuple(rows[path] for path in paths if path in rows))
@@ -82,10 +83,10 @@ def summary(table: Table) -> str:
     return text + "\n"
 
 
-def _one(path: Path, device: str, evaluations: int, seconds: float) -> Row:
+def _one(path: Path, device: str, evaluations: int, seconds: float, backends: str) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "workbench", "bench", "experts", "--reference", str(path), "--device", device]
-        command += ["--evaluations", str(evaluations), "--out", folder]
+        command += ["--evaluations", str(evaluations), "--out", folder, "--backends", backends]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             _, errors = process.communicate(timeout=seconds)
