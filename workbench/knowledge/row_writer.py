@@ -42,6 +42,8 @@ class RowWriter:
         self.big, self.literal = big, literal or {}
         self.several = choices["rows"] == "several" and bool(plan.kept)
         self._running: list[str] = []
+        self.counts: dict[frozenset[int], str] = {}
+        """Names of numbers of elements that are neither those of a row nor of all rows: a mean over what an earlier stage has reduced."""
         self.tile = Tile("ROWS" if self.several else "")
         self.row = "rows" if self.several else "row"
         axes = [LoopAxis(self.row, "M", plan.kept_groups)] if plan.kept else []
@@ -361,7 +363,7 @@ class RowWriter:
             return "N"
         if set(atoms) == set(self.plan.kept):
             return "M"
-        raise UnsupportedError("a size that is neither of a row nor of all rows")
+        return self.counts.setdefault(frozenset(atoms), f"ELEMENTS_{len(self.counts) + 1}")
 
     def _block_sizes(self) -> dict[str, str]:
         """The constants of a loop over blocks. A deep block is as wide as one load of 16 bytes of every thread."""
@@ -419,6 +421,9 @@ class RowWriter:
                 for place, group in enumerate(axis.groups):
                     if _uses(text, axis.group_size(place)):
                         kernel.constants.append((axis.group_size(place), self.launcher.size(group)))
+        for atoms, name in self.counts.items():
+            if _uses(text, name):
+                kernel.parameters.append((name, self.launcher.size(sorted(atoms))))
         if self.several:
             kernel.constants.append(("ROWS", self._tuned("ROWS")))
         kernel.constants += [(name, value) for name, value in constants.items() if _uses(text, name)]

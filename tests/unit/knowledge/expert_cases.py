@@ -349,6 +349,10 @@ def conv_norm(x, w, b):
     return F.instance_norm(y) + y.mean((2, 3), keepdim=True)
 
 
+def group_norm_mean(x, w, b):
+    return F.group_norm(x, 2, w, b).mean((1, 2, 3))
+
+
 def norm_then_mean(x):
     y = F.instance_norm(x)
     return y - (y * y).amax(1, keepdim=True)
@@ -449,6 +453,7 @@ CASES = (
     (linear_softmax, [(20, 30), (40, 30), (40,)], "chain"),
     (layernorm_linear, [(20, 40), (40,), (40,), (18, 40)], "chain"),
     (conv_norm, [(2, 3, 9, 14), (5, 3, 3, 3), (5,)], "chain"),
+    (group_norm_mean, [(3, 6, 5, 7), (6,), (6,)], "reduction"),
     (norm_then_mean, [(2, 3, 9, 7)], "chain"),
     (conv_pool_sum, [(2, 3, 9, 8), (3, 5, 3, 3)], "chain"),
     (attention_wide, [(2, 3, 20, 300), (2, 3, 20, 300), (2, 3, 20, 300)], "chain"),
