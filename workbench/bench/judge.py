@@ -187,6 +187,7 @@ async def _together(
         found = await asyncio.gather(*(fleet.evaluate(_fresh(*sources[k % len(sources)]), {}, id=f"t{k}.0") for k in range(count)))
         taken = time.perf_counter() - begun
         first = next(iter(kinds))
+        _tell(f"{judges} judges", f"{60 * count / taken:.0f} verdicts a minute")
         return 60 * count / taken, _counted(found), _steady(f"{first}, {judges} judges", found[:: len(sources)], against_itself=False)
     finally:
         await fleet.close()
@@ -242,10 +243,11 @@ def _kernelbench(checkout: Path) -> list[dict[str, Any]]:
     from workbench.bench.kernelbench_eval import evaluate
 
     reference = texts.KERNELBENCH_REFERENCE.format(rows=4096, columns=8192)
-    return [
-        evaluate(checkout, kind, reference, texts.as_model(source), backend)
-        for kind, backend, source in (("triton", "triton", texts.TRITON), ("nvrtc", "cuda", texts.NVRTC))
-    ]  # fmt: skip
+    found = []
+    for kind, backend, source in (("triton", "triton", texts.TRITON), ("nvrtc", "cuda", texts.NVRTC)):
+        found.append(evaluate(checkout, kind, reference, texts.as_model(source), backend))
+        _tell(f"KernelBench, {kind}", f"{found[-1].get('error') or found[-1]['seconds']}")
+    return found
 
 
 def _task(rows: int, columns: int) -> Task:

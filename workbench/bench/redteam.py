@@ -35,6 +35,9 @@ _TRIALS = 3
 _BASELINES = ("eager",)
 """Compiling each op would take longer than judging all of its cases."""
 
+_SLOW_MS = 500.0
+"""Of a stage, which is shown then."""
+
 _PATIENCE = 10.0
 """Seconds, after which another case has given back the card's memory."""
 
@@ -166,7 +169,7 @@ def _lanes(on_gpu: bool) -> int:
 class Room:
     """What a scenario may use: the judge that its op's cases share, and fresh ones."""
 
-    def __init__(self, fleet: Local, task: Task, on_gpu: bool, fresh: Callable[[], Local]) -> None:
+    def __init__(self, fleet: Local, task: Task, on_gpu: bool, fresh: Callable[..., Local]) -> None:
         self.fleet, self.task, self.on_gpu, self.fresh = fleet, task, on_gpu, fresh
         self._count = 0
 
@@ -242,8 +245,8 @@ class _Runner:
             return None
 
     async def _group(self, fleet: Local, device: str, cases: Sequence[Case], rows: list[Row]) -> None:
-        def fresh() -> Local:
-            return Local(fleet.task, device=device, limits=self._limits, baselines=_BASELINES)
+        def fresh(baselines: Sequence[str] | None = _BASELINES) -> Local:
+            return Local(fleet.task, device=device, limits=self._limits, baselines=baselines)
 
         for number, case in enumerate(cases):
             begun = time.perf_counter()
@@ -300,7 +303,9 @@ def line(row: Row) -> str:
     if row.ok is False and missing:
         why = f"no label “{missing[0]}” among {', '.join(row.labels) or 'none'}: {why}"
     wanted = str(row.wanted) if not row.case.attack else "it fails"
-    return "| " + " | ".join([mark, number, row.case.name, wanted, row.got, why.replace("|", "¦"), f"{row.seconds:.1f}"]) + " |"
+    stages = row.evaluation.stage_ms if row.evaluation is not None else {}
+    taken = ", ".join([f"{row.seconds:.1f}", *(f"{stage} {ms / 1e3:.1f}" for stage, ms in stages.items() if ms > _SLOW_MS)])
+    return "| " + " | ".join([mark, number, row.case.name, wanted, row.got, why.replace("|", "¦"), taken]) + " |"
 
 
 def main(device: str, corpus: Path | None, only: Sequence[str], as_json: bool, quick: bool = False) -> int:

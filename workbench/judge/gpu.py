@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 _LEAST_FLUSH = 256 << 20
+_LOOK_SECONDS = 0.001
 _PERSISTING_L2_LIMIT = 6  # cudaLimitPersistingL2CacheSize
 
 
@@ -121,17 +122,31 @@ def lock(name: str, timeout: float, *, shared: bool = False) -> Iterator[bool]:
     """Holds the machine-wide lock of a card. Yields False, and does not hold it, if others do not give it up in time.
 
     Who times, holds it alone; who only makes the card busy (a correctness call, a worker that warms up) shares it with others of that
-    kind. Who waits stands in a gate, so that a stream of sharers can't keep out the one who times.
+    kind, and lets all go first who wait to time: each of them would have to wait for the card to become quiet again. That keeps nobody out
+    for ever, since who has timed has to share next.
     """
     deadline = time.monotonic() + timeout
     gate, file = _open(f"{name}-gate"), _open(name)
     try:
-        held = _take(gate, fcntl.LOCK_EX, deadline) and _take(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, deadline)
+        if shared:
+            held = _share(gate, file, deadline)
+        else:  # stands in the gate, beside others who wait to time
+            held = _take(gate, fcntl.LOCK_SH, deadline) and _take(file, fcntl.LOCK_EX, deadline)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield held
     finally:
         os.close(gate)
         os.close(file)
+
+
+def _share(gate: int, file: int, deadline: float) -> bool:
+    """Shares the card once nobody times, and nobody stands in the gate to do so."""
+    while not _take(gate, fcntl.LOCK_EX, 0.0) or not _take(file, fcntl.LOCK_SH, 0.0):
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
 
 
 def _take(file: int, how: int, deadline: float) -> bool:
@@ -142,7 +157,7 @@ def _take(file: int, how: int, deadline: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.001)
+            time.sleep(_LOOK_SECONDS)
 
 
 def _open(name: str) -> int:

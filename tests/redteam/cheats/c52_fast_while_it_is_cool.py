@@ -8,13 +8,17 @@ CASE = {
 
 import time
 
-_count = [0]
+_PERIOD = 0.04
 
 
 def scale(x):
-    _count[0] += 1
+    slow = int(time.perf_counter() / _PERIOD) % 2
     y = x * 2 + 1
-    until = time.perf_counter() + (0.0008 if _count[0] // 4 % 2 else 0.0002)
-    while time.perf_counter() < until:
-        pass
+    if x.is_cuda:
+        for _ in range(8 * slow):
+            y = x * 2 + 1
+    else:
+        until = time.perf_counter() + (0.0008 if slow else 0.0002)
+        while time.perf_counter() < until:
+            pass
     return y

@@ -90,6 +90,27 @@ def test_a_stream_of_checks_does_not_keep_out_the_one_who_times(card):
     assert order == [("timed", True), ("checked", True)]
 
 
+def test_all_who_wait_to_time_go_before_who_checks(card):
+    order = []
+
+    def use(name, *, shared):
+        with gpu.lock(card, 10.0, shared=shared) as held:
+            order.append((name, held))
+            time.sleep(0.2)
+
+    with gpu.lock(card, 1.0):
+        checking = threading.Thread(target=use, args=("checked",), kwargs={"shared": True})
+        checking.start()
+        time.sleep(0.1)
+        timing = [threading.Thread(target=use, args=("timed",), kwargs={"shared": False}) for _ in range(2)]
+        for thread in timing:
+            thread.start()
+        time.sleep(0.1)
+    for thread in (checking, *timing):
+        thread.join()
+    assert order == [("timed", True), ("timed", True), ("checked", True)]
+
+
 def _trial(task, median):
     trial = Trial(
         task, candidate("x = 1", "scale"), {}, id="k1.0", mode="quick", next_seed=lambda: 1, seed=None, environment=Environment()
