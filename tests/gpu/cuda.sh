@@ -21,8 +21,9 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   [ "${PIPESTATUS[0]}" = 0 ] || failed=1
 fi
 
-# 3. The experts in CUDA C++ alone, then with Triton's: verdicts, times and shares of the floor.
+# 3. The experts in CUDA C++ alone, then beside Triton's and Inductor's own kernels: verdicts, times and shares of the floor.
 OPS=softmax_bf16,rmsnorm_bf16,layernorm_bf16,gelu_mul_bf16,cross_entropy_bf16,cumsum_fp32,transpose_add_fp32
+OPS=$OPS,mean_square_error_fp32,softmax_long_fp32,layernorm_large_fp32
 for backends in cuda both; do
   "$PYTHON" -m workbench bench experts --backends "$backends" --mode quick --evaluations 12 --ops "$OPS" --out "$OUT/experts-$backends" \
     2>&1 | tee "$OUT/experts-$backends.txt"
