@@ -112,8 +112,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         given = [spec.name for spec in stage.task.inputs]
         lines += call_lines(f"{', '.join(stage.link.results)} = {stage.task.entry}(", given, ")")
     results = [_result(task, program, place) for place, output in enumerate(program.outputs) if not output.into]
-    known = {spec.name for spec in task.inputs}
-    own = [access.input for access in program.accesses if access.input not in known]
+    arguments = {spec.name for spec in task.inputs}
+    own = [access.input for access in program.accesses if access.input not in arguments]
     title = f"{task.name}: {len(steps)} stages, each fused as far as it goes."
     if any(stage.expert is None for stage in steps):
         title += " The convolution itself is PyTorch's own; the kernels here are for what surrounds it."

@@ -137,8 +137,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         else:
             kernel.doc = "Each program computes COLS results of one row, and reads what their windows see as it lies in memory."
             walked = window_walk.fold(slide, hint)
-        lead = [line for lines in parts[:-2] for line in lines]
-        kernel.body = [*window_walk.position(slide, height, big), *lead, *parts[-1], *walked]
+        outer = [line for lines in parts[:-2] for line in lines]
+        kernel.body = [*window_walk.position(slide, height, big), *outer, *parts[-1], *walked]
         for row in range(height):
             kernel.body += window_walk.finish(slide, row, [*parts[-2], *end])
     else:
@@ -291,8 +291,9 @@ def _tune(slide: Slide, program: Program, choices: Mapping[str, Any]) -> dict[st
     if choices["tile"] == "fold":
         return {"COLS": [64, 32, 128], "NUM_WARPS": [4, 8, 2]}
     if choices["tile"] == "walk":
-        best = min(columns, 256)
-        return {"COLS": list(dict.fromkeys([best, max(32, best // 2), min(columns, 2 * best)])), "NUM_WARPS": [4, 2, 8]}
+        # Small enough for the lines of all programs on a multiprocessor to stay in its L1.
+        best = min(columns, 128)
+        return {"COLS": list(dict.fromkeys([best, min(columns, 2 * best), max(32, best // 2)])), "NUM_WARPS": [4, 2, 8]}
     if choices["tile"] == "wide":
         best = min(columns, 256 if slide.rank > 1 else 1024)
         rows = [1, 2, 4]
