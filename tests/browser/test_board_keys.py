@@ -35,7 +35,7 @@ def test_the_keys_are_listed_and_escape_goes_back(shown):
     shown.locator(".kw-table").focus()
     shown.keyboard.press("?")
     keys = shown.locator("dialog.kw-help")
-    assert keys.is_visible() and "judge one more variant" in keys.inner_text()
+    assert keys.is_visible() and "judges one more variant" in keys.inner_text()
     shown.keyboard.press("Escape")
     assert not keys.is_visible()
     assert "kw-table" in shown.evaluate(f"{FOCUSED}.className")

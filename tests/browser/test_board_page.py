@@ -370,7 +370,7 @@ def test_a_stored_run_can_only_be_resumed(page):
 
 def test_an_ended_run_says_why(page):
     open_board(page, messages(RecordedRun(run_events(20, ended=True)).play()))
-    assert "60 evaluations are used up" in page.locator(".kw-why-not").inner_text()
+    assert "20 evaluations are used up" in page.locator(".kw-why-not").inner_text()
     assert page.get_by_role("button", name="Resume").is_enabled()
 
 

@@ -42,7 +42,7 @@ function render({ model, el }: Props): () => void {
   const root = h("div", { class: "kw-root" }, h("style", {}, styles, tabStyles), board);
   keepKeys(root);
   fit(root, { name: "kw", under: [560, 720], over: [940, 1500] }, life.signal);
-  fit(table, { name: "kw-rows", under: [540, 600, 860] }, life.signal);
+  fit(table, { name: "kw-rows", under: [600, 680, 860] }, life.signal);
   el.replaceChildren(root);
   const wide = button("Widen", "Gives the variant the whole width. Key: w", () => {
     const on = board.classList.toggle("kw-wide");

@@ -8,7 +8,7 @@
 import type { Detail, FromPython, Header, LogLine, Point, Prompt, Roof, Row, SnapshotMessage } from "../../protocol";
 import type { Model } from "./model";
 import { INITIAL, arrange } from "./order";
-import { unpack } from "./packed";
+import { unpackPoints, unpackRows } from "./packed";
 import { Tally } from "./tally";
 import { Writings } from "./writings";
 
@@ -159,7 +159,7 @@ export class Store {
   private receive(message: FromPython, buffers: DataView[]): void {
     switch (message.type) {
       case "packed":
-        this.receive({ ...message, type: "snapshot", upserts: unpack<Row>(message.upserts, buffers), points: unpack<Point>(message.points, buffers) }, []);
+        this.receive({ ...message, type: "snapshot", upserts: unpackRows(message.upserts, buffers), points: unpackPoints(message.points, buffers) }, []);
         return;
       case "snapshot":
         if (message.seq < this.seq) return;

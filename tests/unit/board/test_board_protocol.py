@@ -123,3 +123,10 @@ def test_what_an_accept_tells():
     sent = []
     Accepts(None, None, sent.append, "w").begin("r1", "k1", "below", False)
     assert set(sent[0]) == INTERFACES["AcceptMessage"]
+
+
+def test_the_browser_unpacks_every_field():
+    unpacking = (Path(__file__).parents[3] / "extensions" / "board" / "src" / "packed.ts").read_text()
+    rows_of, points_of = unpacking.split("export function unpackPoints")
+    assert set(re.findall(r'read\("(\w+)"\)', rows_of)) == INTERFACES["Row"]
+    assert set(re.findall(r'read\("(\w+)"\)', points_of)) == INTERFACES["Point"]
