@@ -84,7 +84,11 @@ def launch_time(launch: RecordedLaunch, traffic: LaunchTraffic, target: Target, 
     width = _vector_efficiency(launch.vectors, constants)
     tail = 1.0 + constants.tail * (math.ceil(waves) / waves - 1.0) if waves > 1 else 1.0
     memory = dram / (target.bandwidth * flow * width) * tail
-    asked = requested * (1.0 - constants.l1_relief) if traffic.dot_flops else requested - _from_l1(launch, traffic, requested, target)
+    asked = (
+        requested * (1.0 - constants.l1_relief) if traffic.dot_flops else requested - _from_l1(launch, traffic, requested - spilled, target)
+    )
+    # The L1 is a few times faster than the L2, not free.
+    asked = max(asked, requested / 3.0)
     l2 = asked / (target.l2_bandwidth * busy * width) + _atomic_seconds(traffic, constants)
     compute, flops = _compute(launch, traffic, programs, target, constants)
     # Programs of one wave wait together. Products are staged: their loads are under way while others are multiplied.
