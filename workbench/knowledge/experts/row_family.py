@@ -77,7 +77,7 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
         space["rows"] = ("several",)
     else:
         space["rows"] = ("several", "one") if lanes <= 1024 else ("one", "several") if lanes <= 4096 else ("one",)
-        if length >= 65536 and plan.rows >= 4 and _shares(plan):
+        if plan.rows >= 4 and _shares(plan, 65536):
             # What all rows share, such as weights, is too long for the L1: several rows take it from the L2 together.
             space["rows"] = ("several", "one")
     space["cache"] = ("default", "stream")
@@ -201,9 +201,10 @@ def check(plan: RowPlan, choices: Mapping[str, Any]) -> None:
         raise UnsupportedError("a split row needs its statistics in one pass")
 
 
-def _shares(plan: RowPlan) -> bool:
-    """Whether every row reads some tensor along with its own elements."""
-    return any(plan.along_row(value) and not plan.is_full(value) for value in plan.program.of_kind("load"))
+def _shares(plan: RowPlan, least: int) -> bool:
+    """Whether every row reads some tensor of at least so many elements along with its own."""
+    along = (value for value in plan.program.of_kind("load") if plan.along_row(value) and not plan.is_full(value))
+    return any(plan.program.elements(value.atoms) >= least for value in along)
 
 
 def _is_big(plan: RowPlan, name: str) -> bool:
