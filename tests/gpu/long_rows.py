@@ -1,0 +1,185 @@
+"""Times the CUDA kernels of long rows at their points, and Inductor's kernels as candidates beside torch.compile. Needs torch and triton.
+
+    python3 tests/gpu/long_rows.py [SECONDS]
+
+One line a point: ms, share of the floor (a copy's 4.28 TB/s), and the largest error relative to float64 on two rows.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit" / "knowledge")]
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from expert_lab import trace  # noqa: E402
+
+from workbench.build.tune import load_candidate, read_tune  # noqa: E402
+from workbench.judge.generated import Watch, seed  # noqa: E402
+from workbench.knowledge import experts  # noqa: E402
+from workbench.target import detect_target  # noqa: E402
+
+COPY = 4.28e9
+"""Bytes that a copy moves in a millisecond, read plus written."""
+
+Points = Sequence[tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]]
+BF16 = torch.bfloat16
+
+
+def softmax(x):
+    return torch.softmax(x, 1)
+
+
+def log_softmax(x):
+    return F.log_softmax(x, 1)
+
+
+def layernorm(x, w, b):
+    return F.layer_norm(x, x.shape[1:], w, b)
+
+
+def rmsnorm(x, w):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
+
+
+def square_error(x, y):
+    return F.mse_loss(x, y)
+
+
+def transpose_add(x, y):
+    return x.t() + y
+
+
+def cross_entropy(x, t):
+    return F.cross_entropy(x, t)
+
+
+def product(x, w, b):
+    return torch.relu(x @ w + b)
+
+
+STREAM, DEFAULT, ONLINE = {"cache": "stream"}, {"cache": "default"}, {"online": "chunk"}
+LANES = [{"LANES": 1024}, {"LANES": 512}]
+KERNELS: Sequence[tuple[str, Callable[..., Any], list[tuple[int, ...]], torch.dtype, Points]] = (
+    ("layer norm, 16 rows of 16 MiB", layernorm, [(16, 64, 256, 256), (64, 256, 256), (64, 256, 256)], torch.float32, (
+        ("cuda_split", STREAM, [{}, {"ROUNDS": 4}, {"ROUNDS": 8}, {"FAST": 0}, {"ITEMS": 8}, {"ITEMS": 2}, {"LANES": 512}, {"LANES": 128}]),
+        ("cuda_split", DEFAULT, [{}]), ("rows", {}, [{}]),
+    )),
+    ("softmax, 4096 rows of 1.5 MiB", softmax, [(4096, 393216)], torch.float32, (
+        ("cuda_team", {}, [{}, {"EACH": 16}, {"WARPS": 8}]), ("cuda_team", ONLINE, [{}, {"EACH": 16}, {"WARPS": 8}]),
+    )),
+    ("square error, 512 MiB", square_error, [(8192, 8192), (8192, 8192)], torch.float32, (
+        ("cuda_split", STREAM, [{}, {"ITEMS": 4}, {"LANES": 512}]), ("reduction", {}, [{}]),
+    )),
+    ("softmax, rows of 64 KiB", softmax, [(4096, 32768)], BF16, (
+        ("cuda_rows", {}, LANES), ("cuda_rows", STREAM, LANES), ("rows", {}, [{}]),
+    )),
+    ("log softmax, rows of 256 KiB", log_softmax, [(1024, 65536)], torch.float32, (
+        ("cuda_rows", {}, [{"LANES": 1024}]), ("cuda_team", {}, [{}, {"TEAM": 4}]), ("cuda_team", ONLINE, [{}, {"TEAM": 4}]),
+        ("rows", {}, [{}]),
+    )),
+    ("rms norm, rows of 256 KiB", rmsnorm, [(2048, 131072), (131072,)], BF16, (
+        ("cuda_team", {}, [{}, {"TEAM": 4}, {"TEAM": 4, "ROOM": 113}]), ("rows", {}, [{}]),
+    )),
+)  # fmt: skip
+
+COMPILED: Sequence[tuple[Callable[..., Any], list[tuple[int, ...]], torch.dtype]] = (
+    (softmax, [(4096, 8192)], BF16), (rmsnorm, [(4096, 8192), (8192,)], BF16), (transpose_add, [(8192, 8192)] * 2, torch.float32),
+    (cross_entropy, [(4096, 32000)], BF16), (product, [(4096, 2048), (2048, 4096), (4096,)], BF16),
+)  # fmt: skip
+
+
+def milliseconds(call: Callable[[], Any], times: int = 11) -> float:
+    """The median of single calls, each behind some idle work so that launches are queued."""
+    found = []
+    for number in range(times + 3):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(400_000)
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        if number >= 3:
+            found.append(begin.elapsed_time(end))
+    return sorted(found)[len(found) // 2]
+
+
+def error(found: torch.Tensor, op: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> float:
+    """The largest relative error; of two rows, where there are rows."""
+    if found.dim() == 0:
+        return abs(found.item() / op(*[argument.double() for argument in arguments]).item() - 1)
+    rows = [0, found.shape[0] - 1]
+    want = op(arguments[0][rows].double(), *[argument.double() for argument in arguments[1:]])
+    return ((found[rows].double() - want).abs() / (want.abs() + 1e-3 * want.abs().max())).max().item()
+
+
+def kernels(folder: Path) -> Iterator[str]:
+    """One line a point of the experts' kernels."""
+    for title, op, shapes, dtype, plans in KERNELS:
+        task = trace(op, *[torch.empty(shape, dtype=dtype, device="meta") for shape in shapes], name=op.__name__, target=detect_target())
+        arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
+        moved = sum(argument.nbytes for argument in arguments) + sum(output.nbytes for output in task.outputs)
+        yield f"{title}: floor {moved / COPY:.4f} ms, eager {milliseconds(lambda op=op, given=arguments: op(*given), 3):.4f} ms"
+        for expert, choices, points in plans:
+            source = experts.write(expert, task, choices)
+            default = {name: values[0] for name, values in read_tune(source).items()}
+            for point in points:
+                what = f"  {expert} {dict(choices)} {dict(point)}:"
+                try:
+                    made = load_candidate(source, op.__name__, {**default, **point}, directory=folder, name=f"c{time.time_ns()}")
+                    off = error(made(*arguments), op, arguments)
+                    time_ms = milliseconds(lambda made=made, given=arguments: made(*given))
+                    yield f"{what} {time_ms:.4f} ms, {moved / COPY / time_ms:.1%} of the floor, error {off:.0e}"
+                except Exception as problem:
+                    yield f"{what} {type(problem).__name__}: {str(problem)[:200]}"
+        del arguments
+        torch.cuda.empty_cache()
+
+
+def compiled(folder: Path) -> Iterator[str]:
+    """Inductor's kernels as candidates: their time beside torch.compile's, and what can't be turned."""
+    from torch._inductor import compile_fx
+
+    plain = compile_fx.compile_fx
+    for op, shapes, dtype in COMPILED:
+        arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
+        if op is cross_entropy:
+            arguments.append(torch.randint(0, shapes[0][1], (shapes[0][0],), device="cuda"))
+        compile_fx.compile_fx = plain
+        torch._dynamo.reset()
+        watch = Watch(None)
+        with torch.no_grad():
+            call = torch.compile(op, mode="max-autotune-no-cudagraphs", dynamic=False)
+            want = call(*arguments)
+            told = watch.told()
+            shown = [torch.empty_like(argument, device="meta") for argument in arguments]
+            source, why = seed(trace(op, *shown, name=op.__name__, target=detect_target()), told)
+            if not source:
+                yield f"{op.__name__}: no seed: {why}"
+                continue
+            made = load_candidate(source, op.__name__, {}, directory=folder, name=f"c{time.time_ns()}")
+            off = (made(*arguments).double() - want.double()).abs().max().item()
+            one, other = (milliseconds(lambda run=run, given=arguments: run(*given)) * 1e3 for run in (call, made))
+            yield f"{op.__name__}: torch.compile {one:.1f} µs, as a candidate {other:.1f} µs, they differ by {off:.0e}; {told['configs']}"
+
+
+def main() -> None:
+    """Prints lines until all is measured, or the seconds are over."""
+    end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else 600.0)
+    with tempfile.TemporaryDirectory() as folder:
+        for part in (kernels, compiled):
+            for line in part(Path(folder)):
+                print(line, flush=True)
+                if time.monotonic() > end:
+                    return
+
+
+if __name__ == "__main__":
+    main()
