@@ -61,11 +61,12 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     programs = rows if plan.contiguous else max(rows // 64, 1)
     processors = get_target(task.target).multiprocessors
     # More rows than the card holds programs fill it by themselves.
-    if splits and programs < 4 * processors:
+    uneven = length >= 1 << 20 and programs < 8 * processors  # a last wave of such programs that is half empty shows
+    if splits and (programs < 4 * processors or uneven):
         passes.append("split")
     tracks = [track.kind for found in plan.tracks(True, True) for track in found]
     read_once = plan.contiguous and not plan.full_outputs and lanes >= 8192 and set(tracks) == {"online"}
-    if "split" in passes and programs < processors and length >= 8192:
+    if "split" in passes and (uneven or programs < processors) and length >= 8192:
         passes = ["split", *(name for name in passes if name != "split")]
     elif (lanes > room or read_once or (scans and lanes >= 16384)) and "loop" in passes:
         # Where nothing is written along the row, or a running sum is carried on, a loop reads it once too, and its programs are small.
