@@ -2,8 +2,8 @@
 
 What is measured is what a person waits for. *Open*: from running the cell that shows the board until its rows are painted, with the
 module loaded for the first time, and again. *Scroll*: frames while the table is scrolled through. *Event*: from the moment before an
-event is given to the run, which commits it, until its row is painted. *Memory*: of the page with the board, and how much of it the
-board added.
+event is given to the run, which commits it, until its row is painted. *Memory*: of the page with one board that was scrolled through,
+and how much of it the board added.
 
 Waiting is what counts, and it grows with whatever else the machine does. So the processor's time of the page's main thread stands
 beside it, which grows little: a frame has 16.7 ms.
@@ -150,9 +150,6 @@ def _measure(lab: Lab, browser: Any, name: str, variants: int) -> Figures:
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     before, (lab_mb, _) = _heap(devtools), _resident(browser)
     opened = [_open(page, variants)]
-    began = _busy(devtools)
-    opened += [_open(page, variants) for _ in range(3)]
-    open_cpu = (_busy(devtools) - began) / 3
     _pause(page, 500)
     began = _busy(devtools)
     passes = [page.evaluate(SCROLL, [FRAMES, 4 * ROW])[5:] for _ in range(3)]
@@ -160,6 +157,10 @@ def _measure(lab: Lab, browser: Any, name: str, variants: int) -> Figures:
     frames = sorted(passes, key=statistics.fmean)[1]
     heap = _heap(devtools)
     resident, own = _resident(browser)
+    began = _busy(devtools)
+    opened += [_open(page, variants) for _ in range(3)]
+    open_cpu = (_busy(devtools) - began) / 3
+    _pause(page, 500)
     began = _busy(devtools)
     page.evaluate(WATCH, [f"L{number}" for number in range(EVENTS)])
     run_cell(page, 2)

@@ -40,6 +40,7 @@ export class Chart {
   /** What must be seen above the marks: the best so far, and rings. */
   private readonly front = s("svg", { class: "kw-front", "aria-hidden": "true" });
   private readonly cursorMark = s("path", { class: "kw-cursor" });
+  private readonly again: () => void;
   private frame: Frame | null = null;
   private cursor = -1;
   private legended = "";
@@ -55,7 +56,7 @@ export class Chart {
       this.legend,
       this.live,
     );
-    const draw = perFrame(signal, () => this.draw());
+    const draw = (this.again = perFrame(signal, () => this.draw()));
     store.on("run", signal, draw);
     store.on("selected", signal, draw);
     onResize(parent, signal, draw);
@@ -94,7 +95,7 @@ export class Chart {
     this.plot.element.classList.toggle("kw-dense", points.length > MANY);
     put(this.front, ...this.steps(), this.chosen(), this.cursorMark);
     const radius = points.length > MANY ? 2 : points.length > 300 ? 2.8 : 3.8;
-    this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
+    const more = this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
     put(
       this.svg,
       ...(known ? this.axes(last) : []),
@@ -103,6 +104,7 @@ export class Chart {
       points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: HEIGHT / 2 }, this.nothing()),
     );
     this.drawLegend();
+    if (more) this.again();
   }
 
   private nothing(): string {

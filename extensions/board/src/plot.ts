@@ -9,6 +9,8 @@ import type { Point } from "../../protocol";
 import { s } from "./dom";
 
 const CHUNK = 256;
+/** Chunks that one frame draws: ten thousand marks at once would hold up everything else on the screen. */
+const A_FRAME = 8;
 
 export class Plot {
   readonly element = s("svg", { class: "kw-plot", "aria-hidden": "true" });
@@ -17,18 +19,26 @@ export class Plot {
   private drawn = 0;
   private tail: SVGElement | null = null;
 
-  /** Shows the points. `key` names everything but them that the drawing depends on; `draw` makes the marks of a few neighbours. */
-  update(points: readonly Point[], key: string, draw: (some: readonly Point[]) => SVGElement[]): void {
+  /**
+   * Shows the points. `key` names everything but them that the drawing depends on; `draw` makes the marks of a few neighbours.
+   *
+   * Returns whether some are left for the next frame.
+   */
+  update(points: readonly Point[], key: string, draw: (some: readonly Point[]) => SVGElement[]): boolean {
     if (key !== this.key || points.length < this.drawn) {
       this.key = key;
       this.element.replaceChildren();
       this.tail = null;
       this.whole = this.drawn = 0;
     }
-    if (points.length === this.drawn) return;
+    if (points.length === this.drawn) return false;
     this.tail?.remove();
     this.tail = null;
-    while (points.length - this.whole >= CHUNK) {
+    for (let left = A_FRAME; points.length - this.whole >= CHUNK; left -= 1) {
+      if (left === 0) {
+        this.drawn = this.whole;
+        return true;
+      }
       this.element.append(s("g", {}, ...draw(points.slice(this.whole, this.whole + CHUNK))));
       this.whole += CHUNK;
     }
@@ -37,6 +47,7 @@ export class Plot {
       this.element.append(this.tail);
     }
     this.drawn = points.length;
+    return false;
   }
 }
 
