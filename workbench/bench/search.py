@@ -45,7 +45,7 @@ OTHERS: Mapping[str, Mapping[str, Skill]] = {
     "good at repairs": {"one": Skill(clear=60.0, heed=12.0, slip=0.5)},
 }
 """Programmers under whom the mechanisms are measured again, so that it shows what rests on an assumption."""
-SENSITIVE = ("islands", "repair", "odds", "diagnosis", "experience", "crossover")
+SENSITIVE = ("repair", "odds", "diagnosis", "experience")
 
 
 @dataclass(frozen=True)
@@ -66,30 +66,36 @@ class Arm:
     shared: bool = True
 
 
-ALL = Mechanisms(tuner="tpe")
-BASE = "all on, no experts' seeds"
+ALL = Mechanisms(islands=False, cards=True, tuner="tpe")
+ISLANDS = replace(ALL, islands=True)
+BASE = "one population, all else on, no experts' seeds"
+ISLES = "islands"
 
 
 def _arms() -> tuple[Arm, ...]:
-    off = ("islands", "repair", "odds", "diagnosis", "experience", "crossover", "migration", "diversity", "plateau", "tuning")
-    arms = [
+    off = ("repair", "odds", "diagnosis", "cards", "diversity", "plateau", "tuning")
+    return (
         Arm(BASE, ALL),
+        Arm(ISLES, ISLANDS, BASE),
         *(Arm(f"without {name}", ALL.without(name), BASE) for name in off),
+        Arm("without experience", ALL.without("experience"), BASE),
         Arm("experience of this run alone", ALL, BASE, shared=False),
         Arm("tuner: near instead of tpe", replace(ALL, tuner="near"), BASE),
         Arm("tuner: random instead of tpe", replace(ALL, tuner="random"), BASE),
         Arm("all off", all_off(("bans", "floor", "plateau")), BASE),
         Arm("with experts' seeds", ALL, BASE, experts=True),
+        Arm("islands without crossover", ISLANDS.without("crossover"), ISLES),
+        Arm("islands without migration", ISLANDS.without("migration"), ISLES),
         Arm("two models: bandit", ALL, skills=TWO),
         Arm("two models: in turns", ALL.without("bandit"), "two models: bandit", TWO),
-    ]
-    return tuple(arms)
+    )
 
 
 def _others() -> tuple[Arm, ...]:
     arms = []
     for who, skills in OTHERS.items():
         arms.append(Arm(f"{who}: all on", ALL, skills=skills))
+        arms.append(Arm(f"{who}: islands", ISLANDS, f"{who}: all on", skills))
         arms += [Arm(f"{who}: without {name}", ALL.without(name), f"{who}: all on", skills) for name in SENSITIVE]
     return tuple(arms)
 
@@ -169,7 +175,7 @@ def run_one(judge: Judge, arm: Arm, seed: int, cap: int, library: Library) -> Ou
     arrived, number, paid = None, 0, 0.0
     while (brief := search.ask()) is not None:
         diagnosis = brief.parents[0].diagnosis if brief.parents else None
-        if arm.mechanisms.experience and brief.kind != "tune":
+        if arm.mechanisms.experience and arm.mechanisms.cards and brief.kind != "tune":
             brief = replace(brief, cards=library.retrieve(land.task, diagnosis, brief.island, k=CARDS))
         proposal = search.receive(search.given(brief) or programmer.propose(brief))
         if proposal.candidate is None:

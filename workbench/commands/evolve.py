@@ -34,9 +34,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--accept-degenerate", action="store_true", help="search even if the judge can't tell bad answers from good ones on this op"
     )
     parser.add_argument("--without", default="", metavar="A,B", help=f"mechanisms of the search to turn off: {', '.join(SWITCHES)}")
+    parser.add_argument(
+        "--with", default="", dest="also", metavar="A,B", help="those to turn on that the defaults leave off, such as islands"
+    )
     parser.add_argument("--no-store", action="store_true", help="keep nothing (a bare GPU node has no SQLAlchemy)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the best kernel and the run's summary there")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def evolve(options: argparse.Namespace) -> int:
@@ -47,7 +54,7 @@ def evolve(options: argparse.Namespace) -> int:
     proposers = evolution.choose_proposers(options.proposer, options.model, tokens=options.tokens, money=options.money)
     from workbench.capture import capture_file
 
-    mechanisms = Mechanisms().without(*(name.strip() for name in options.without.split(",") if name.strip()))
+    mechanisms = Mechanisms().having(*_names(options.also)).without(*_names(options.without))
     captured = capture_file(options.reference, target=options.target)
     store = None
     if not options.no_store:

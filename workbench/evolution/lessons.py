@@ -41,15 +41,16 @@ class Lessons:
     """Furnishes briefs with cards, and passes results on: in ask order, so that equal answers teach the same however long each took."""
 
     def __init__(
-        self, experience: AnyExperience, proposers: Sequence[Any], tell: Callable[[Event], None], on: bool = True
+        self, experience: AnyExperience, proposers: Sequence[Any], tell: Callable[[Event], None], on: bool = True, cards: bool = True,
     ) -> None:  # fmt: skip
         """Use one a run.
 
         Args:
             tell: puts an event on the record: what was learnt, or why it can't be kept.
-            on: whether briefs get cards and cards are learnt; the models' bandit hears of results in any case.
+            on: whether cards are learnt; the models' bandit hears of results in any case.
+            cards: whether briefs get those that fit, where they are learnt.
         """
-        self._experience, self._tell, self._on = experience, tell, on
+        self._experience, self._tell, self._on, self._cards = experience, tell, on, on and cards
         self._observers = [one.observe for one in proposers if hasattr(one, "observe")]
         self._waiting: dict[str, tuple[Brief, Proposal, Evaluation | None] | None] = {}
         self._warned = self._replaying = False
@@ -57,7 +58,7 @@ class Lessons:
     def furnish(self, brief: Brief) -> Brief:
         """The brief with the cards that fit it; its turn to be learnt from comes after those asked before."""
         self._waiting[brief.id] = None
-        if brief.kind in ("tune", "person") or not self._on:
+        if brief.kind in ("tune", "person") or not self._cards:
             return brief
         diagnosis = brief.parents[0].diagnosis if brief.parents else None
         try:

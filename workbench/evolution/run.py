@@ -85,7 +85,7 @@ class Run:
         self.calls.listen_to(self.proposers)
         self.writers = Writers(self.proposers, self.calls, self.warn)
         on = self.search.mechanisms
-        self.lessons = Lessons(self.experience, self.proposers, self.record, on=on.experience)
+        self.lessons = Lessons(self.experience, self.proposers, self.record, on=on.experience, cards=on.cards)
         for bandit in (one.bandit for one in self.proposers if hasattr(one, "bandit")):
             bandit.learning = on.bandit
         self.stored = self.lessons.replay(self.earlier)

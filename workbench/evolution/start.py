@@ -82,7 +82,7 @@ def start(
     earlier, elites, said = _earlier(store, task, cell, elites_of)
     started = RunStarted(
         task=task, budget=budget or Budget(), seed=seed, proposers=names, cell=cell, cell_source=cell_source, elites_of=earlier,
-        elites=elites, experts=experts, device=device, mechanisms=encode(mechanisms.resolved()),
+        elites=elites, experts=experts, device=device, mechanisms=encode(mechanisms.resolved(budget)),
         accept_degenerate=accept_degenerate,
     )  # fmt: skip
     events: list[Event] = [started, *said, *(Noted(note) for note in (*notes, *getattr(op, "notes", ())))]

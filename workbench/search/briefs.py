@@ -10,6 +10,7 @@ from workbench.brief import Role
 from workbench.search.ideas import Idea
 from workbench.search.islands import Island
 from workbench.search.plateau import Plateau
+from workbench.search.roles import EVERYTHING, ROLES
 
 
 def turn_seed(seed: int, number: int) -> int:
@@ -31,7 +32,12 @@ def hints_for(island: Island, islands: Sequence[Island], hints: Sequence[str]) -
 
 
 def role_of(island: Island, islands: Sequence[Island], plateau: Plateau) -> Role:
-    """The island's role; after a plateau its neighbour's aim and hints, under its own name."""
+    """The island's role; after a plateau its neighbour's aim and hints, under its own name.
+
+    Where there is one population the roles take turns in it, one an ask.
+    """
+    if island.role is EVERYTHING:
+        return replace(ROLES[(island.asked - 1) % len(ROLES)], name=island.name)
     if not plateau.shift:
         return island.role
     other = islands[(island.index + plateau.shift) % len(islands)].role

@@ -17,6 +17,8 @@ from workbench.search.tuning import next_point, points_left, wants_tuning
 
 CROSSOVER = 0.2
 """How often a structural turn is a crossover, where two islands have elites."""
+TUNE_AFTER = 3
+"""Answers without a better best on its island before a tunable point gets a turn: while structure gains, it gains more."""
 MISSES = 3
 """An island whose proposers had nothing this many times in a row gets no turns until something new happens to it."""
 
@@ -59,7 +61,8 @@ class Choice:
 
 
 def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, choice: Choice) -> Idea | None:
-    """The island's turn. In this order: an expert's seed, a repair, a tunable point (every other turn), structure.
+    """The island's turn. In this order: an expert's seed, a repair, a tunable point (every other turn, and only where structure has not
+    gained for some), structure.
 
     None where it has to wait for what is in flight, or where its proposers have nothing more.
     """
@@ -70,11 +73,11 @@ def island_idea(island: Island, islands: Sequence[Island], rng: random.Random, c
     repair = Idea(kind="repair", island=island, parents=(pick_repair(failing),)) if failing and not tired else None
     if repair is not None and choice.repair_first:
         return repair
-    point = _tune(island, rng, choice)
+    point = _tune(island, rng, choice) if tired or island.stale >= TUNE_AFTER or choice.again is not None else None
     if point is not None and (tired or not island.tuned_last):
         return point
     structure = None if tired else _structure(island, islands, rng, choice)
-    return structure or point or repair
+    return structure or point or _tune(island, rng, choice) or repair
 
 
 def _tune(island: Island, rng: random.Random, choice: Choice) -> Idea | None:

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from workbench.brief import Budget
 from workbench.errors import MisuseError
 
 Tuner = Literal["auto", "tpe", "near", "random"]
+ISLANDS_FROM = 200
+"""Evaluations from which islands are on. In 40 and in 100 they cost more than they bring; beyond, nothing was measured."""
 TUNERS: tuple[Tuner, ...] = ("auto", "tpe", "near", "random")
 
 
@@ -19,8 +22,9 @@ class Mechanisms:
 
     Attributes:
         seeds: experts that fit the op write the first candidates of each island.
-        islands: one population a role; off: one population with a role that names no direction.
-        experience: briefs carry cards of the library, and results teach it.
+        islands: one population a role; off: one population on which the roles take turns. None: by the budget, see `ISLANDS_FROM`.
+        experience: results teach the library of cards.
+        cards: and briefs carry the cards that fit them.
         repair: failing candidates get a bounded chain of repairs before anything new is tried.
         odds: but only while repairs come out right at least as often as fresh candidates do.
         diagnosis: the directive follows the diagnosis of the parent; off: the island's aim, or the judge's bare reason for a repair.
@@ -37,8 +41,9 @@ class Mechanisms:
     """
 
     seeds: bool = True
-    islands: bool = True
+    islands: bool | None = None
     experience: bool = True
+    cards: bool = False
     repair: bool = True
     odds: bool = True
     diagnosis: bool = True
@@ -61,22 +66,40 @@ class Mechanisms:
         Raises:
             MisuseError: there is no such mechanism.
         """
+        return self._turned(names, False)
+
+    def having(self, *names: str) -> Mechanisms:
+        """The same with those turned on.
+
+        Raises:
+            MisuseError: there is no such mechanism.
+        """
+        return self._turned(names, True)
+
+    def _turned(self, names: Iterable[str], on: bool) -> Mechanisms:
         for name in names:
             if name not in SWITCHES:
                 raise MisuseError(f"there is no mechanism {name!r}: there is {', '.join(SWITCHES)}")
-        off: dict[str, Any] = dict.fromkeys(names, False)
-        return replace(self, **off)
+        changes: dict[str, Any] = dict.fromkeys(names, on)
+        return replace(self, **changes)
 
-    def resolved(self) -> Mechanisms:
-        """With a tuner that this machine has in place of ``auto``. A run keeps it, so that it goes on alike elsewhere."""
-        if self.tuner != "auto":
-            return self
-        return replace(self, tuner="tpe" if importlib.util.find_spec("optuna") is not None else "near")
+    def resolved(self, budget: Budget | None = None) -> Mechanisms:
+        """With what is left open settled: islands by the budget, and a tuner that this machine has in place of ``auto``. A run keeps
+        both, so that it goes on alike elsewhere, and with another budget.
+        """
+        islands, tuner = self.islands, self.tuner
+        if islands is None:
+            cap = budget.evaluations if budget is not None else None
+            islands = cap is None or cap >= ISLANDS_FROM
+        if tuner == "auto":
+            tuner = "tpe" if importlib.util.find_spec("optuna") is not None else "near"
+        return replace(self, islands=islands, tuner=tuner)
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Mechanisms:
         """From a run's record; what it does not name is as it is by default, and what this version does not know is left out."""
         known = {one.name for one in fields(cls)}
+        stored = {"islands": True, "cards": True, **stored}  # as all runs had them before these were to choose
         return cls(**{name: value for name, value in stored.items() if name in known})
 
 

@@ -49,4 +49,4 @@ EVERYTHING = Role(
     aim="make it faster",
     hints=tuple(role.hints[0] for role in ROLES),
 )
-"""The only role of a search without islands."""
+"""The only island of a search without islands: the roles take turns on it."""

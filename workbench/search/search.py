@@ -76,7 +76,7 @@ class Search:
         self.experts = tuple(experts)
         self.seed = seed
         self.floor_us = floor_us
-        self.mechanisms = mechanisms.resolved()
+        self.mechanisms = mechanisms.resolved(budget)
         self._population = Population(roles, repairs, describe, self.mechanisms)
         self.islands = self._population.islands
         self._ledger = Ledger(budget or Budget())

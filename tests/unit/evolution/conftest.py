@@ -9,6 +9,7 @@ import pytest
 from scripted_fleet import TASK, ScriptedFleet, ScriptedProposer, diagnose
 
 from workbench import evolution
+from workbench.search import Mechanisms
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "llm"))  # the scripted server lives there
 
@@ -20,6 +21,7 @@ def begin():
 
     def make(fleet=None, proposers=None, task=TASK, **more):
         fleet = fleet or ScriptedFleet()
+        more.setdefault("mechanisms", Mechanisms(islands=True, cards=True))  # whatever the defaults leave off
         run = evolution.start(
             task, fleet=lambda: fleet, proposers=(ScriptedProposer(),) if proposers is None else proposers, diagnose=diagnose, **more
         )

@@ -35,7 +35,7 @@ def test_what_is_learnt_is_an_event_and_failures_become_warnings(begin):
     experience = Unkept(Library(()))
     run, _ = begin(
         proposers=(ScriptedProposer(wrong_every=3),), budget=Budget(evaluations=14), auto=True, experience=experience,
-        mechanisms=Mechanisms().without("repair"),
+        mechanisms=Mechanisms(islands=True, cards=True).without("repair"),
     )  # fmt: skip
     run.wait(20)
     learnt = experience.library.cards
@@ -56,12 +56,22 @@ def test_cited_cards_are_reinforced_and_the_event_says_how_far(begin):
     assert cited and all("confidence 0." in line and "as fast" in line for line in cited)
 
 
+def test_by_default_results_teach_and_briefs_carry_no_cards(begin):
+    experience = Unkept(Library.shipped())
+    run, _ = begin(
+        proposers=(ScriptedProposer(wrong_every=3),), budget=Budget(evaluations=12), auto=True, experience=experience,
+        mechanisms=Mechanisms(),
+    )  # fmt: skip
+    run.wait(20)
+    assert not any(event.brief.cards for event in of(run, Asked)) and lessons(run)
+
+
 def test_without_experience_there_are_no_cards_and_no_lessons(begin):
     experience = Unkept(Library.shipped())
     before = experience.library.cards
     run, _ = begin(
         proposers=(ScriptedProposer(wrong_every=3),), budget=Budget(evaluations=12), auto=True, experience=experience,
-        mechanisms=Mechanisms().without("experience"),
+        mechanisms=Mechanisms(islands=True, cards=True).without("experience"),
     )  # fmt: skip
     run.wait(20)
     assert not any(event.brief.cards for event in of(run, Asked)) and lessons(run) == [] and experience.library.cards == before
@@ -77,7 +87,7 @@ def test_the_bandit_leans_to_the_better_model_and_without_it_they_take_turns(beg
     with Server(answer) as server:
         run, _ = begin(
             proposers=(model(server, ("m", "n"), prices=alike),), budget=Budget(evaluations=24), auto=True, lanes=1,
-            mechanisms=Mechanisms().without(*([] if on else ["bandit"])), experience=Unkept(Library(())),
+            mechanisms=Mechanisms(islands=True, cards=True).without(*([] if on else ["bandit"])), experience=Unkept(Library(())),
         )  # fmt: skip
         run.wait(60)
     steps = [call for call in run.calls() if call.purpose == "step"]

@@ -114,11 +114,16 @@ def test_the_words_of_a_made_lands_directives_name_their_choice_and_no_other():
 
 
 def test_every_mechanism_has_an_arm():
+    bases = {arm.name: arm.mechanisms for arm in ARMS}
+    differ = {
+        name for arm in ARMS if arm.against for name in SWITCHES if getattr(arm.mechanisms, name) != getattr(bases[arm.against], name)
+    }
+    assert {"islands", "crossover", "migration"} <= differ
     off = {name for arm in ARMS if arm.against for name in SWITCHES if not getattr(arm.mechanisms, name)}
     assert off >= set(SWITCHES) - {"floor", "bans"}  # those save or forbid, they find nothing
     for arms in (ARMS, PROGRAMMERS):
         assert all(arm.against in {other.name for other in arms} for arm in arms if arm.against)
-    assert len(PROGRAMMERS) == len(OTHERS) * (1 + len(SENSITIVE))
+    assert len(PROGRAMMERS) == len(OTHERS) * (2 + len(SENSITIVE))
 
 
 def test_figures_are_paired_and_say_what_they_show():
@@ -134,7 +139,7 @@ def test_figures_are_paired_and_say_what_they_show():
 def test_the_command_prints_a_table_or_figures_and_names_a_bad_op(capsys, monkeypatch):
     monkeypatch.setattr("workbench.bench.search.run", lambda *given: (figures(ARMS[0], run_arm((JUDGE,), ARMS[0], 1, 6), (), 6),))
     assert main(["bench", "search", "--seeds", "1", "--evaluations", "6"]) == 0
-    assert "| all on" in capsys.readouterr().out
+    assert "| one population" in capsys.readouterr().out
     assert main(["bench", "search", "--seeds", "1", "--evaluations", "6", "--rugged", "--programmers", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arms"][0]["runs"] == 1
     monkeypatch.undo()

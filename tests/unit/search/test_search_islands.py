@@ -10,11 +10,14 @@ from search_world import TASK, describe, diagnose, drive, judge, nothing, propos
 from workbench.brief import Budget
 from workbench.candidate import Candidate
 from workbench.events import Migrated
-from workbench.search import ROLES, Search
+from workbench.search import ROLES, Mechanisms, Search
 
 
 def make(**more) -> Search:
-    return Search(TASK, **({"experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=60)} | more))
+    return Search(
+        TASK,
+        **({"mechanisms": Mechanisms(islands=True), "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=60)} | more),
+    )
 
 
 def test_four_roles_by_default_each_with_an_aim_and_hints():

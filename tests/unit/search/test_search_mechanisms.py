@@ -13,6 +13,7 @@ from workbench.errors import MisuseError
 from workbench.events import Migrated, Noted
 from workbench.records import decode, encode
 from workbench.search import ROLES, SWITCHES, Mechanisms, Search
+from workbench.search.mechanisms import ISLANDS_FROM
 from workbench.search.odds import Odds
 
 TUNE = "TUNE = {'BLOCK': [64, 128, 256, 512]}"
@@ -21,7 +22,7 @@ TUNE = "TUNE = {'BLOCK': [64, 128, 256, 512]}"
 def run(off: str = "", answer=None, **more):
     search = Search(TASK, **({
         "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=80), "patience": 1000,
-        "mechanisms": Mechanisms(tuner="near").without(*([off] if off else [])),
+        "mechanisms": Mechanisms(islands=True, tuner="near").without(*([off] if off else [])),
     } | more))  # fmt: skip
     return search, drive(search, answer or (lambda brief: propose(brief, tune=TUNE, bug=2 if int(brief.id[1:]) % 5 == 0 else 0)))
 
@@ -69,7 +70,7 @@ def test_turning_one_off_leaves_the_others(name):
 
 def test_the_others_are_tested_where_they_live():
     # Experience and bandit act in the evolution, see there; bans and diversity below and in their own files.
-    assert set(SWITCHES) - set(TRACES) == {"experience", "bandit", "bans", "diversity", "odds"}
+    assert set(SWITCHES) - set(TRACES) == {"experience", "cards", "bandit", "bans", "diversity", "odds"}
 
 
 def test_without_diagnosis_the_aim_speaks_and_a_repair_has_the_judges_reason():
@@ -134,9 +135,24 @@ def test_a_run_whose_repairs_never_help_turns_to_fresh_ones():
 def test_switches_are_named_stored_and_read_back():
     made = Mechanisms().without("islands", "crossover").resolved()
     assert decode(Mechanisms, encode(made)) == Mechanisms.of(encode(made)) == made
-    assert Mechanisms.of({"islands": False, "telepathy": True}) == Mechanisms(islands=False)
+    assert Mechanisms.of({"islands": False, "telepathy": True}) == Mechanisms(islands=False, cards=True)
+    assert Mechanisms.of({}).islands is True and Mechanisms.of({}).cards is True  # as in the runs of before it could be left open
     with pytest.raises(MisuseError, match="there is no mechanism 'telepathy': there is seeds, islands"):
         Mechanisms().without("telepathy")
+    with pytest.raises(MisuseError, match="there is no mechanism 'telepathy'"):
+        Mechanisms().having("telepathy")
+    assert Mechanisms().having("islands") == Mechanisms(islands=True)
+
+
+def test_islands_are_settled_by_the_budget_once_and_in_one_population_the_roles_take_turns():
+    few, many, uncapped = (Search(TASK, budget=Budget(evaluations=cap)) for cap in (ISLANDS_FROM - 1, ISLANDS_FROM, None))
+    assert [len(search.islands) for search in (few, many, uncapped)] == [1, 4, 4]
+    assert few.mechanisms.islands is False and many.mechanisms.islands is True  # what a run keeps, whatever its budget becomes
+    assert len(Search(TASK, budget=Budget(evaluations=9), mechanisms=many.mechanisms).islands) == 4
+    search = Search(TASK, budget=Budget(evaluations=9), describe=describe)
+    roles = [brief.island for brief, *_ in drive(search)]
+    assert {role.name for role in roles} == {"everything"}
+    assert [role.aim for role in roles[:8]] == [role.aim for role in ROLES] * 2
 
 
 def test_a_run_ends_with_a_reason_whatever_is_on():

@@ -8,11 +8,14 @@ from search_world import TASK, describe, diagnose, judge, nothing, propose
 from workbench.brief import Budget
 from workbench.errors import OrderError
 from workbench.records import dumps
-from workbench.search import Search
+from workbench.search import Mechanisms, Search
 
 
 def make(**more) -> Search:
-    return Search(TASK, **({"experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=40)} | more))
+    return Search(
+        TASK,
+        **({"mechanisms": Mechanisms(islands=True), "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=40)} | more),
+    )
 
 
 def answer(search, brief):

@@ -8,11 +8,13 @@ from search_world import TASK, describe, drive, source_of
 from workbench.brief import Budget
 from workbench.errors import MisuseError, NoSuchCandidateError
 from workbench.events import Migrated
-from workbench.search import ROLES, Search
+from workbench.search import ROLES, Mechanisms, Search
 
 
 def make(**more) -> Search:
-    return Search(TASK, **({"experts": ("a",), "describe": describe, "budget": Budget(evaluations=60)} | more))
+    return Search(
+        TASK, **({"mechanisms": Mechanisms(islands=True), "experts": ("a",), "describe": describe, "budget": Budget(evaluations=60)} | more)
+    )
 
 
 def test_hints_and_bans_are_in_every_later_brief():

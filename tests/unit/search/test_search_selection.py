@@ -9,13 +9,15 @@ from search_world import TASK, describe, drive, judge, propose, source_of
 
 from workbench.brief import Budget, Proposal
 from workbench.candidate import Candidate, Evaluation, Timing, Verdict
-from workbench.search import Search
+from workbench.search import Mechanisms, Search
 from workbench.search.members import Member
 from workbench.search.selection import pick_elites, pick_parent, pick_repair
 
 
 def make(**more) -> Search:
-    return Search(TASK, **({"experts": ("a",), "describe": describe, "budget": Budget(evaluations=60)} | more))
+    return Search(
+        TASK, **({"mechanisms": Mechanisms(islands=True), "experts": ("a",), "describe": describe, "budget": Budget(evaluations=60)} | more)
+    )
 
 
 def member(number: int, time: float | None, strategy: tuple[str, ...] = (), verdict=Verdict.RIGHT, matched=None) -> Member:

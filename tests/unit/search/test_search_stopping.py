@@ -10,11 +10,11 @@ from search_world import TASK, describe, drive, judge, propose
 from workbench.brief import Budget, Usage
 from workbench.candidate import Candidate, Evaluation, Timing, Verdict
 from workbench.events import Noted
-from workbench.search import ROLES, Search
+from workbench.search import ROLES, Mechanisms, Search
 
 
 def make(**more) -> Search:
-    return Search(TASK, **({"experts": ("a",), "describe": describe, "patience": 1000} | more))
+    return Search(TASK, **({"mechanisms": Mechanisms(islands=True), "experts": ("a",), "describe": describe, "patience": 1000} | more))
 
 
 @pytest.mark.parametrize("cap", [0, 1, 2, 7])

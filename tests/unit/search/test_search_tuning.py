@@ -98,7 +98,7 @@ def test_without_optuna_points_are_drawn_by_seed_and_a_run_that_had_it_says_what
     assert Mechanisms().resolved().tuner == "near"
     search = make(mechanisms=Mechanisms(tuner="tpe"))
     with pytest.raises(MisuseError, match="pip install optuna"):
-        drive(search, lambda brief: propose(brief, tune=TUNE), steps=40)
+        drive(search, lambda brief: propose(brief, tune=TUNE, gain=0), steps=40)
 
 
 def test_optuna_is_imported_when_it_is_needed_and_not_before():
@@ -108,7 +108,7 @@ def test_optuna_is_imported_when_it_is_needed_and_not_before():
 
 @pytest.mark.parametrize("cap", [0, 3, 8])
 def test_points_of_one_candidate_stay_below_the_cap(cap):
-    log = drive(make(budget=Budget(evaluations=80, tune=cap)), lambda brief: propose(brief, tune=TUNE))
+    log = drive(make(budget=Budget(evaluations=80, tune=cap)), lambda brief: propose(brief, tune=TUNE, gain=0))
     points: dict[str, list] = {}
     for brief, proposal, found, _ in log:
         if brief.kind == "tune":
@@ -117,6 +117,15 @@ def test_points_of_one_candidate_stay_below_the_cap(cap):
             points.setdefault(brief.candidate, [point_key({"BLOCK": 64, "WARPS": 4})]).append(point_key(brief.parameters))
     assert all(len(tried) == len(set(tried)) and len(tried) - 1 <= cap for tried in points.values())
     assert bool(points) == (cap > 0)
+
+
+def test_while_structure_gains_nothing_is_tuned_and_as_soon_as_it_gains_nothing_points_take_turns():
+    def tuned(gain):
+        search = make(budget=Budget(evaluations=12), mechanisms=Mechanisms(islands=False, tuner="near"))
+        return [brief.kind == "tune" for brief, *_ in drive(search, lambda brief: propose(brief, tune=TUNE, gain=gain))]
+
+    assert not any(tuned(1))
+    assert not any(tuned(0)[:3]) and 4 <= sum(tuned(0)) <= 6
 
 
 def test_tuning_finds_the_faster_point_and_takes_turns_with_structure():
