@@ -35,5 +35,5 @@ def test_without_a_gpu_nothing_is_proposed(scale_task, nursery):
         prepared = judge.prepare()
     finally:
         judge.close()
-    assert prepared.inductor == "" and any("Inductor" in note and "GPU" in note for note in prepared.notes)
+    assert prepared.inductor == "" and not any("Inductor" in note for note in prepared.notes)  # nothing that anybody could mend
     assert any(baseline.name == "compile" and "GPU" in baseline.reason for baseline in prepared.baselines)
