@@ -222,7 +222,7 @@ class Judge:
         )
 
     def _inductor(self) -> tuple[str, str]:
-        """What torch.compile made of the op, as a candidate's source; or why it is none. Both empty where nothing was compiled, as without a GPU."""
+        """What torch.compile made of the op, as a candidate's source; or why it is none. Both empty where nothing was compiled."""
         told = self.context.clock().generated if self.context.measured else {}
         return generated.seed(self.task, told) if told else ("", "")
 

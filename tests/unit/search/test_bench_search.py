@@ -11,7 +11,7 @@ import pytest
 from workbench.bench.landscape import BUGS, HABITS, POINTS, load, thinned
 from workbench.bench.programmer import WORDS, Design, Judge, Programmer, Skill, read, write
 from workbench.bench.rugged import CHOICES, DIRECTIVES, made
-from workbench.bench.search import ALL, ARMS, DEAF, OTHERS, PROGRAMMERS, SENSITIVE, Arm, figures, run_arm, run_one
+from workbench.bench.search import ALL, ARMS, CARDED, DEAF, OTHERS, PROGRAMMERS, SENSITIVE, Arm, figures, run_arm, run_one
 from workbench.brief import Brief, Parent, Role
 from workbench.candidate import Candidate, Verdict
 from workbench.cli import main
@@ -53,7 +53,7 @@ def test_spaces_are_thinned_from_the_end_and_keep_their_defaults():
 
 @pytest.mark.parametrize("name", ["diagnosis", "experience"])
 def test_to_a_programmer_that_heeds_nothing_words_make_no_difference_at_all(name):
-    on, off = (run_arm((JUDGE,), Arm("x", mechanisms, skills=DEAF), 2, 16) for mechanisms in (ALL, ALL.without(name)))
+    on, off = (run_arm((JUDGE,), Arm("x", mechanisms, skills=DEAF), 2, 16) for mechanisms in (CARDED, CARDED.without(name)))
     assert on == off
 
 
@@ -120,10 +120,11 @@ def test_every_mechanism_has_an_arm():
     }
     assert {"islands", "crossover", "migration"} <= differ
     off = {name for arm in ARMS if arm.against for name in SWITCHES if not getattr(arm.mechanisms, name)}
-    assert off >= set(SWITCHES) - {"floor", "bans"}  # those save or forbid, they find nothing
+    measured = off | {"cards", "experience", "islands"}  # off by default, or of no use without cards
+    assert measured >= set(SWITCHES) - {"floor", "bans"}  # those save or forbid, they find nothing
     for arms in (ARMS, PROGRAMMERS):
         assert all(arm.against in {other.name for other in arms} for arm in arms if arm.against)
-    assert len(PROGRAMMERS) == len(OTHERS) * (2 + len(SENSITIVE))
+    assert len(PROGRAMMERS) == len(OTHERS) * (3 + len(SENSITIVE))
 
 
 def test_figures_are_paired_and_say_what_they_show():
@@ -139,7 +140,7 @@ def test_figures_are_paired_and_say_what_they_show():
 def test_the_command_prints_a_table_or_figures_and_names_a_bad_op(capsys, monkeypatch):
     monkeypatch.setattr("workbench.bench.search.run", lambda *given: (figures(ARMS[0], run_arm((JUDGE,), ARMS[0], 1, 6), (), 6),))
     assert main(["bench", "search", "--seeds", "1", "--evaluations", "6"]) == 0
-    assert "| one population" in capsys.readouterr().out
+    assert "| the defaults" in capsys.readouterr().out
     assert main(["bench", "search", "--seeds", "1", "--evaluations", "6", "--rugged", "--programmers", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arms"][0]["runs"] == 1
     monkeypatch.undo()
