@@ -75,10 +75,11 @@ ISLES, WITH_CARDS = "with islands", "with cards"
 
 
 def _arms() -> tuple[Arm, ...]:
-    off = ("repair", "odds", "diagnosis", "diversity", "plateau", "tuning")
+    off = ("repair", "odds", "diagnosis", "plateau", "tuning")
     return (
         Arm(BASE, ALL),
         *(Arm(f"without {name}", ALL.without(name), BASE) for name in off),
+        Arm("with diversity", ALL.having("diversity"), BASE),
         Arm(WITH_CARDS, CARDED, BASE),
         Arm("with cards of this run and the shipped ones", CARDED, BASE, shared=False),
         Arm(ISLES, ISLANDS, BASE),
@@ -87,7 +88,7 @@ def _arms() -> tuple[Arm, ...]:
         Arm("all off", all_off(("bans", "floor", "plateau")), BASE),
         Arm("with experts' seeds", ALL, BASE, experts=True),
         Arm("islands without crossover", ISLANDS.without("crossover"), ISLES),
-        Arm("islands without migration", ISLANDS.without("migration"), ISLES),
+        Arm("islands with migration", ISLANDS.having("migration"), ISLES),
         Arm("two models: bandit", ALL, skills=TWO),
         Arm("two models: in turns", ALL.without("bandit"), "two models: bandit", TWO),
     )

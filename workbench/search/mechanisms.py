@@ -13,6 +13,8 @@ from workbench.errors import MisuseError
 Tuner = Literal["auto", "tpe", "near", "random"]
 ISLANDS_FROM = 200
 """Evaluations from which islands are on. In 40 and in 100 they cost more than they bring; beyond, nothing was measured."""
+_ONCE_ON = ("islands", "cards", "migration", "diversity")
+"""What all runs had on before it could be left open."""
 TUNERS: tuple[Tuner, ...] = ("auto", "tpe", "near", "random")
 
 
@@ -48,9 +50,9 @@ class Mechanisms:
     odds: bool = True
     diagnosis: bool = True
     crossover: bool = True
-    migration: bool = True
+    migration: bool = False
     tuning: bool = True
-    diversity: bool = True
+    diversity: bool = False
     plateau: bool = True
     floor: bool = True
     bandit: bool = True
@@ -99,7 +101,7 @@ class Mechanisms:
     def of(cls, stored: Mapping[str, Any]) -> Mechanisms:
         """From a run's record; what it does not name is as it is by default, and what this version does not know is left out."""
         known = {one.name for one in fields(cls)}
-        stored = {"islands": True, "cards": True, **stored}  # as all runs had them before these were to choose
+        stored = {**dict.fromkeys(_ONCE_ON, True), **stored}
         return cls(**{name: value for name, value in stored.items() if name in known})
 
 

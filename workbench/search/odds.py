@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from workbench.brief import BriefKind
 
-_PRIOR = {"repair": (6.0, 8.0), "fresh": (4.0, 8.0)}
-"""Right ones and all, as if they had been seen: where little is known yet, a repair is tried first."""
+_PRIOR = {"repair": (2.0, 4.0), "fresh": (2.0, 4.0)}
+"""Right ones and all, as if they had been seen: little, and no better for one than for the other. Where they are even, a repair is tried
+first."""
 
 
 class Odds:

@@ -14,10 +14,9 @@ from workbench.search import ROLES, Mechanisms, Search
 
 
 def make(**more) -> Search:
-    return Search(
-        TASK,
-        **({"mechanisms": Mechanisms(islands=True), "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=60)} | more),
-    )
+    mechanisms = Mechanisms(islands=True, migration=True)
+    given = {"mechanisms": mechanisms, "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=60)}
+    return Search(TASK, **(given | more))
 
 
 def test_four_roles_by_default_each_with_an_aim_and_hints():

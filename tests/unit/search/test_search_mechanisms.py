@@ -16,13 +16,17 @@ from workbench.search import ROLES, SWITCHES, Mechanisms, Search
 from workbench.search.mechanisms import ISLANDS_FROM
 from workbench.search.odds import Odds
 
+ALL_ON = Mechanisms(islands=True, cards=True, migration=True, diversity=True, tuner="near")
+UNWEIGHED = ALL_ON.without("odds")
+"""Repairs come first, whatever comes of them."""
+
 TUNE = "TUNE = {'BLOCK': [64, 128, 256, 512]}"
 
 
 def run(off: str = "", answer=None, **more):
     search = Search(TASK, **({
         "experts": ("a", "b"), "describe": describe, "budget": Budget(evaluations=80), "patience": 1000,
-        "mechanisms": Mechanisms(islands=True, tuner="near").without(*([off] if off else [])),
+        "mechanisms": UNWEIGHED.without(*([off] if off else [])),
     } | more))  # fmt: skip
     return search, drive(search, answer or (lambda brief: propose(brief, tune=TUNE, bug=2 if int(brief.id[1:]) % 5 == 0 else 0)))
 
@@ -125,7 +129,7 @@ def test_a_run_whose_repairs_never_help_turns_to_fresh_ones():
         bug = 9 if brief.kind == "repair" or int(brief.id[1:]) % 3 == 0 else 0
         return Proposal(brief.id, Candidate("?", "triton", source_of(3, "", bug) + f"#{brief.id}", "?"))
 
-    logs = {off: run(off, answer)[1] for off in ("", "odds")}
+    logs = {off: run("", answer, mechanisms=ALL_ON.without(*filter(None, [off])))[1] for off in ("", "odds")}
     repairs = {off: sum(brief.kind == "repair" for brief, *_ in log) for off, log in logs.items()}
     assert 0 < repairs[""] < repairs["odds"] / 2
     said = {off: [event.message for *_, events in log for event in events if isinstance(event, Noted)] for off, log in logs.items()}
@@ -135,8 +139,9 @@ def test_a_run_whose_repairs_never_help_turns_to_fresh_ones():
 def test_switches_are_named_stored_and_read_back():
     made = Mechanisms().without("islands", "crossover").resolved()
     assert decode(Mechanisms, encode(made)) == Mechanisms.of(encode(made)) == made
-    assert Mechanisms.of({"islands": False, "telepathy": True}) == Mechanisms(islands=False, cards=True)
-    assert Mechanisms.of({}).islands is True and Mechanisms.of({}).cards is True  # as in the runs of before it could be left open
+    assert Mechanisms.of({"islands": False, "telepathy": True}) == Mechanisms(islands=False, cards=True, migration=True, diversity=True)
+    old = Mechanisms.of({})  # as in the runs of before these could be left open
+    assert old.islands is True and old.cards and old.migration and old.diversity
     with pytest.raises(MisuseError, match="there is no mechanism 'telepathy': there is seeds, islands"):
         Mechanisms().without("telepathy")
     with pytest.raises(MisuseError, match="there is no mechanism 'telepathy'"):

@@ -59,7 +59,7 @@ def test_failing_candidates_are_ranked_by_how_far_they_came():
 
 
 def test_a_failing_candidate_is_repaired_and_its_plan_is_held():
-    search = make()
+    search = make(mechanisms=Mechanisms(islands=True, odds=False))
     log = drive(search, lambda brief: propose(brief, bug=2 if brief.id == "b1" else 0), steps=12)
     chain = [(brief, proposal) for brief, proposal, *_ in log if brief.kind == "repair"]
     assert [proposal.candidate.parents for _, proposal in chain] == [("k1",), (chain[0][1].candidate.id,)]
