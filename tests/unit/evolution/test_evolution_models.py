@@ -16,6 +16,7 @@ from workbench.evolution.lessons import Unkept
 from workbench.evolution.proposing import order
 from workbench.knowledge.experience import Library
 from workbench.records import dumps
+from workbench.search import Mechanisms
 from workbench.store import MemoryStore, Store
 
 
@@ -38,7 +39,10 @@ def kinds(run):
 def test_a_model_writes_seeds_steps_repairs_and_crossovers_and_gets_faster(begin, tmp_path):
     store = Store(tmp_path)
     with Server(writes) as server:
-        run, _ = begin(store=store, proposers=(model(server),), budget=Budget(evaluations=24), auto=True, lanes=1, seed=2)
+        always = Mechanisms(islands=True, cards=True, odds=False)  # repairs come first, however seldom they are needed
+        run, _ = begin(
+            store=store, proposers=(model(server),), budget=Budget(evaluations=24), auto=True, lanes=1, seed=2, mechanisms=always
+        )  # fmt: skip
         run.wait(40)
     assert run.reason == "budget: 24 of 24 evaluations are used", run.reason
     assert set(kinds(run)) >= {"seed", "step", "repair", "crossover"}
