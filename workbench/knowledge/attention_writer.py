@@ -11,7 +11,7 @@ from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.emit import LOG2E, Expr
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import Layout, LoopAxis, group_atoms
-from workbench.knowledge.matmul_writer import tensors_of
+from workbench.knowledge.matmul_writer import precision_argument, tensors_of
 from workbench.knowledge.module import Kernel, kernel_name
 from workbench.knowledge.program import Program, Ref, Value
 from workbench.knowledge.scope import Names, Needs, Scope
@@ -129,7 +129,7 @@ class AttentionWriter:
         values = Layout((*self.outer, down, cols)).offset(found.value.atoms)
         narrow = {found.depth: "depth", found.columns: "cols"}
         inside = {axis: "" if self._is_whole(axis) else f"({name} < {'D' if name == 'depth' else 'E'})" for axis, name in narrow.items()}
-        precision = f', input_precision="{self.choices["precision"]}"' if "precision" in self.choices else ""
+        precision = precision_argument(self.choices.get("precision"))
         score = self._scope(Layout((*self.outer, across)), found.first.id, "score")
         score.compute([found.score.id])
         final = self._scope(Layout((*self.outer, cols)), found.second.id, "acc")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from workbench.knowledge.matmul_writer import precision_argument
+
 if TYPE_CHECKING:
     from workbench.knowledge.convolution_writer import Convolution
 
@@ -96,7 +98,7 @@ def product_loop(found: Convolution, precision: str, start: str, step: str, batc
         down.append(f"{at[number]} = ({moved}) // {stride}" if stride > 1 else f"{at[number]} = {moved}")
         checks += [f"({at[number]} >= 0)", f"({at[number]} < {ins[number]})"]
     place = {1: "x", 2: "y * W + x", 3: "(z * H + y) * W + x"}[rank]
-    suffix = f', input_precision="{precision}"' if precision else ""
+    suffix = precision_argument(precision)
     return [
         *lines,
         f"for k in tl.range({start}, stop, {step}):",

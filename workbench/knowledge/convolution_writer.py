@@ -9,7 +9,7 @@ from typing import Any
 from workbench.knowledge import convolution_phases as phases
 from workbench.knowledge.axes import Dim, UnsupportedError
 from workbench.knowledge.launcher import Launcher
-from workbench.knowledge.matmul_writer import MatmulWriter, Product, tensors_of
+from workbench.knowledge.matmul_writer import MatmulWriter, Product, precision_argument, tensors_of
 from workbench.knowledge.module import Kernel
 from workbench.knowledge.program import Program, Ref, Value, Window
 from workbench.knowledge.scope import Needs
@@ -195,7 +195,7 @@ class ConvolutionWriter(MatmulWriter):
             text = "tap" if not inner else f"tap // {inner[0]}" if len(inner) == 1 else f"tap // ({' * '.join(inner)})"
             cut.append(f"{tap[place]} = {text}" + (f" % {taps[place]}" if place and rank > 1 else ""))
         flat = {1: "x", 2: "y * W + x", 3: "(z * H + y) * W + x"}[rank]
-        precision = f', input_precision="{self.choices["precision"]}"' if "precision" in self.choices else ""
+        precision = precision_argument(self.choices.get("precision"))
         lines += [
             f"for k in tl.range({start}, {self.stop}, {step}):",
             "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",

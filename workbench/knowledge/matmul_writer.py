@@ -168,7 +168,7 @@ class MatmulWriter:
         right = self._operand_layout("k_down", names).offset(product.right.atoms)
         left_mask = "k_across < K" if wrap or not product.rows else "(rows < M) & (k_across < K)"
         right_mask = "k_down < K" if wrap or not product.columns else "(k_down < K) & (cols < N)"
-        precision = f', input_precision="{self.choices["precision"]}"' if "precision" in self.choices else ""
+        precision = precision_argument(self.choices.get("precision"))
         lines += [
             f"for k in tl.range({start}, {self.stop}, {step}):",
             "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",
@@ -239,6 +239,11 @@ class MatmulWriter:
         kernel.options = {"num_warps": "NUM_WARPS"}
         if used("K"):
             kernel.options["num_stages"] = "NUM_STAGES"
+
+
+def precision_argument(precision: str | None) -> str:
+    """What ``tl.dot`` is told of the precision of float32 products, with its comma; nothing where nothing is chosen."""
+    return f', input_precision="{precision}"' if precision else ""
 
 
 def tensors_of(program: Program) -> list[Dim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -217,9 +218,7 @@ def _position(slide: Slide, big: bool) -> list[str]:
         f"rows = (tile % tl.cdiv({rows.size}, ROWS) * ROWS + tl.arange(0, ROWS))[:, None]",
         f"plane = (tile // tl.cdiv({rows.size}, ROWS)){wide}",
     ]
-    if slide.rank == 3:
-        lines += ["depth = (plane % OD).to(tl.int32)", "plane = plane // OD"]
-    return [*lines, f"base = plane * {' * '.join(slide.sizes) if slide.rank == 2 else '(D * H * W)'}"]
+    return [*lines, *window_walk.base(slide)]
 
 
 def _walk(slide: Slide, choices: Mapping[str, Any]) -> list[str]:
@@ -233,7 +232,7 @@ def _walk(slide: Slide, choices: Mapping[str, Any]) -> list[str]:
     counted = op == "mean" and not window.divisor
     lines += ["there = tl.zeros([ROWS, COLS], tl.float32)"] if counted else []
     if op == "weighted":
-        lines.append(f"weights = {slide.weight}_ptr + {'rows' if rank == 1 else 'plane'} % C * {_product(window.kernel)}")
+        lines.append(f"weights = {slide.weight}_ptr + {'rows' if rank == 1 else 'plane'} % C * {math.prod(window.kernel)}")
     indent = ""
     checks: list[str] = []
     for place, (name, coordinate) in enumerate(zip(names, coordinates, strict=True)):
@@ -272,13 +271,6 @@ def _affine(coordinate: str, stride: int, tap: str, dilation: int, shift: int) -
     text = coordinate if stride == 1 else f"{coordinate} * {stride}"
     text += f" + {tap}" if dilation == 1 else f" + {tap} * {dilation}"
     return text + (f" - {-shift}" if shift else "")
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
 
 
 def _mask(slide: Slide, deps: frozenset[int]) -> str:

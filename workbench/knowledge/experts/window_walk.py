@@ -38,9 +38,13 @@ def position(slide: Slide, rows: int, big: bool) -> list[str]:
         f"first = tile % tl.cdiv({down.size}, {rows}) * {rows}",
         f"plane = (tile // tl.cdiv({down.size}, {rows})){wide}",
     ]
-    if slide.rank == 3:
-        lines += ["depth = (plane % OD).to(tl.int32)", "plane = plane // OD"]
-    return [*lines, f"base = plane * {' * '.join(slide.sizes) if slide.rank == 2 else '(D * H * W)'}"]
+    return [*lines, *base(slide)]
+
+
+def base(slide: Slide) -> list[str]:
+    """Where the image of the program's plane begins; in a volume, its depth is split off the plane first."""
+    depth = ["depth = (plane % OD).to(tl.int32)", "plane = plane // OD"] if slide.rank == 3 else []
+    return [*depth, f"base = plane * {' * '.join(slide.sizes) if slide.rank == 2 else '(D * H * W)'}"]
 
 
 def walk(slide: Slide, rows: int, hint: str) -> list[str]:
