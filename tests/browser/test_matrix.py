@@ -66,6 +66,20 @@ def faults(lab, page):
     return [error for error in page.seen.errors if lab.app != "notebook" or error != known]
 
 
+def accept_and_undo(book):
+    """The board's button replaces the cell's text, by the extension's bridge, and one Ctrl+Z takes it back."""
+    page = book.page
+    book.run(1)
+    page.wait_for_function(f"{ROWS} === 6", timeout=30_000)
+    page.evaluate("window.addEventListener('kernel-workbench:apply', (event) => (window.claimed = event.defaultPrevented))")
+    page.get_by_role("button", name="Replace cell").first.click()
+    page.wait_for_selector(GOOD)
+    assert page.evaluate("window.claimed") is True
+    assert book.sources()[0].endswith(accepted(OP).split("\n", 1)[1])
+    edit_cell(page, 0, ["Control+z"])
+    assert book.sources()[0] == OP
+
+
 class TestClicks:
     @pytest.fixture(scope="class")
     def book(self, place, shared_page):
@@ -141,16 +155,7 @@ class TestWritingBack:
         assert book.sources()[0] == OP
 
     def test_accept_into_the_cell_and_back(self, book):
-        page = book.page
-        book.run(1)
-        page.wait_for_function(f"{ROWS} === 6", timeout=30_000)
-        page.evaluate("window.addEventListener('kernel-workbench:apply', (event) => (window.claimed = event.defaultPrevented))")
-        page.get_by_role("button", name="Replace cell").first.click()
-        page.wait_for_selector(GOOD)
-        assert page.evaluate("window.claimed") is True
-        assert book.sources()[0].endswith(accepted(OP).split("\n", 1)[1])
-        edit_cell(page, 0, ["Control+z"])
-        assert book.sources()[0] == OP
+        accept_and_undo(book)
 
     def test_a_changed_cell_is_a_question(self, book):
         page = book.page
@@ -216,15 +221,7 @@ def test_the_oldest_jupyterlab(serve, page, tmp_path):
     with serve(tmp_path, python=made.python, pythonpath=(HERE, SCRIPTED)) as lab:
         book = lab.open(page, lab.notebook("oldest.ipynb", [OP, BOARD]))
         assert page.evaluate("window.jupyterapp.version") == f"{bound[1]}.0"
-        book.run(1)
-        page.wait_for_function(f"{ROWS} === 6", timeout=30_000)
-        page.evaluate("window.addEventListener('kernel-workbench:apply', (event) => (window.claimed = event.defaultPrevented))")
-        page.get_by_role("button", name="Replace cell").first.click()
-        page.wait_for_selector(GOOD)
-        assert page.evaluate("window.claimed") is True
-        assert book.sources()[0].endswith(accepted(OP).split("\n", 1)[1])
-        edit_cell(page, 0, ["Control+z"])
-        assert book.sources()[0] == OP
+        accept_and_undo(book)
         cell(page, 0).locator("[data-jp-item-name=kernel-workbench-evolve]").first.click()
         page.wait_for_function(f"{CURRENT}.content.model.sharedModel.cells[0].getSource().startsWith('%%evolve_kernel')")
         assert page.seen.strange == [] and page.seen.errors == []

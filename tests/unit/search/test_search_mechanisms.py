@@ -94,7 +94,12 @@ def test_diversity_lets_a_stranger_among_the_elites():
         search, _ = run(off, answer, budget=Budget(evaluations=12), experts=(), roles=ROLES[:1])
         return {member.id for member in search.islands[0].elites()}
 
+    def asked_of(off):
+        _, log = run(off, answer, budget=Budget(evaluations=12), experts=(), roles=ROLES[:1])
+        return {parent.candidate.id for brief, *_ in log[5:] for parent in brief.parents}
+
     assert "k2" in elites("") and "k2" not in elites("diversity")
+    assert "k2" in asked_of("") and "k2" not in asked_of("diversity")  # what is asked for stands in the events
 
 
 def test_all_off_is_one_candidate_after_the_other():
