@@ -15,8 +15,8 @@ from typing import Any
 
 from workbench import events
 from workbench.board import rows
-from workbench.board.contract import Run, Send
-from workbench.board.shown import Shown
+from workbench.board.contract import Run, Send, SendFile
+from workbench.board.shown import LOG_LINES, Shown
 from workbench.board.words import log_line
 from workbench.events import Stamped
 from workbench.evolution.calm import calm
@@ -27,9 +27,6 @@ INTERVAL = 0.1
 BURST = 3
 """Deltas that may follow each other at once after a pause."""
 
-LOG_LINES = 1000
-"""As many as a snapshot carries."""
-
 
 class Feed:
     """Follows one run. `send` gets deltas on the feed's own thread, and snapshots on the thread that asks for one.
@@ -38,12 +35,16 @@ class Feed:
         run: what is followed.
         send: sends a message to every browser.
         shown: told of each delta's number and header.
+        packed: sends snapshots in its stead, as columns with the bytes beside them (type ``packed``).
     """
 
-    def __init__(self, run: Run, send: Send, *, shown: Callable[[int, dict[str, Any]], None] | None = None) -> None:
+    def __init__(
+        self, run: Run, send: Send, *, shown: Callable[[int, dict[str, Any]], None] | None = None, packed: SendFile | None = None
+    ) -> None:
         self._run = run
         self._send = send
         self._shown = shown
+        self._packed = packed
         self._seq = 0
         self._lock = threading.RLock()
         self._views: set[str] | None = None
@@ -59,9 +60,10 @@ class Feed:
         begun = self._all.begun
         self._texts = {"reference": run.task.reference, "cell": begun.cell_source if begun is not None else ""}
         self._roof = rows.roof(run.task)
-        with calm():
-            lines = [log_line(stamped) for stamped in run.events(max(0, last - LOG_LINES))]
-        self._log = deque((line for line in lines if line is not None), maxlen=LOG_LINES)
+        self._before = last
+        self._past: list[dict[str, Any]] | None = None
+        """Lines of the log up to event `_before`; None while nobody has asked for them."""
+        self._heard: deque[dict[str, Any]] = deque(maxlen=LOG_LINES)
         self._thread = threading.Thread(target=self._follow, name=f"board of {run.id}", daemon=True)
         self._thread.start()
 
@@ -79,11 +81,15 @@ class Feed:
         with self._lock, calm():
             if view:
                 self._views = (self._views or set()) | {view}
-            self._send({
-                "type": "snapshot", "seq": self._seq, "upserts": self._all.rows(self._run), "points": self._all.all_points(),
-                "log": list(self._log), "header": rows.header(self._run, self._prepared), "texts": self._texts,
+            rest = {
+                "seq": self._seq, "log": self._log(), "header": rows.header(self._run, self._prepared), "texts": self._texts,
                 "roof": self._roof,
-            })  # fmt: skip
+            }  # fmt: skip
+            if self._packed is None:
+                self._send({"type": "snapshot", **rest, "upserts": self._all.rows(self._run), "points": self._all.all_points()})
+            else:
+                columns, buffers = self._all.packed(self._run)
+                self._packed({"type": "packed", **rest, **columns}, buffers)
 
     def leave(self, view: str) -> None:
         """A view is gone. While there is none nothing is sent: who comes gets a snapshot."""
@@ -125,7 +131,10 @@ class Feed:
         self._news.set()
 
     def _follow(self) -> None:
-        self._all.rows(self._run)  # while the browser loads the module that will ask for them
+        # While the browser loads the module that will ask for them.
+        (self._all.rows if self._packed is None else self._all.packed)(self._run)
+        with self._lock:
+            self._log()
         left, counted = float(BURST), time.monotonic()
         while not self._closed.is_set():
             self._news.wait()
@@ -140,6 +149,12 @@ class Feed:
                 left, counted = 1.0, time.monotonic()
             left -= 1.0
             self.flush()
+
+    def _log(self) -> list[dict[str, Any]]:
+        """The last lines: what the run had said before, and what was heard since."""
+        if self._past is None:
+            self._past = [line for line in self._all.lines(self._run) if line["seq"] <= self._before]
+        return [*self._past, *(line for line in self._heard if not 0 < line["seq"] <= self._before)][-LOG_LINES:]
 
     def _drain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
         """New points and log lines, and whether anything was heard at all."""
@@ -156,5 +171,5 @@ class Feed:
                 self._prepared = stamped.event
             if isinstance(stamped.event, events.Evaluated):
                 points += self._all.points([stamped.event.evaluation])
-        self._log += lines
+        self._heard += lines
         return points, lines, heard

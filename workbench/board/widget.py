@@ -16,7 +16,6 @@ from workbench.board.commands import perform, text
 from workbench.board.contract import Accepting, Applied, Run
 from workbench.board.feed import Feed
 from workbench.board.inspecting import Inspections
-from workbench.board.packing import pack_snapshot
 from workbench.board.prompts import prompt
 from workbench.board.writing import Writings
 from workbench.errors import WorkbenchError
@@ -60,7 +59,7 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
         self._inspections = Inspections(evolution, self._tell)
         self._writings = Writings(getattr(evolution, "stream", None), self._tell)
         self.on_msg(lambda _, content, __: self._receive(content))
-        self._feed = Feed(evolution, self._tell, shown=self._show)
+        self._feed = Feed(evolution, self._tell, shown=self._show, packed=self._tell)
 
     def __repr__(self) -> str:
         return f"Board of {self._run.task.name}, run {self._run.id}"
@@ -89,8 +88,6 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             self.evaluations = header["evaluations"]
 
     def _tell(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
-        if content["type"] == "snapshot":
-            content, buffers = pack_snapshot(content)
         with self._sending:
             self.send(content, buffers)
 

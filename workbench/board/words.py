@@ -6,7 +6,10 @@ from typing import Any
 
 from workbench import events
 from workbench.candidate import Evaluation
-from workbench.events import Stamped
+from workbench.events import EVENT_TYPES, Stamped
+
+SPOKEN = tuple(name for name in EVENT_TYPES if name not in ("Asked", "Spent"))
+"""Types of the events that have a line. The others need not be read for one: what a proposer was asked is the longest of all."""
 
 
 def log_line(stamped: Stamped) -> dict[str, Any] | None:
