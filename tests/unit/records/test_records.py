@@ -92,3 +92,13 @@ def test_every_event_is_stamped_and_decoded_by_its_type():
 def test_records_are_frozen():
     for kind in RECORDS:
         assert kind.__dataclass_params__.frozen, kind
+
+
+def test_numbers_are_read_as_their_field_says_and_unknown_fields_are_dropped():
+    data = {"median_us": 3, "low_us": 2.5, "high_us": {"$float": "inf"}, "p10_us": 1, "p90_us": 4, "calls": 7, "later": 1}
+    found = decode(candidate.Timing, data)
+    assert found == candidate.Timing(3.0, 2.5, math.inf, 1.0, 4.0, calls=7)
+    assert [type(value) for value in (found.median_us, found.p10_us, found.calls)] == [float, float, int]
+    assert "later" in data  # what is read stays as it was
+    assert decode(brief.Budget, {"seconds": 4, "money": None}) == brief.Budget(seconds=4.0)
+    assert type(decode(brief.Budget, {"seconds": 4}).seconds) is float
