@@ -35,6 +35,10 @@ class CudaTeamWriter(CudaRowWriter):
 
     Args:
         online: a maximum and the sum of exponentials below it are found in one pass, rescaled once a chunk, and by one exchange.
+
+    Attributes:
+        ragged: rows that don't begin at whole 16-byte words, as the copy engine needs them: a chunk is copied from the word in which
+            it begins to the one in which it ends, and read element by element from where it lies in the first.
     """
 
     def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, online: bool = False) -> None:
@@ -46,6 +50,8 @@ class CudaTeamWriter(CudaRowWriter):
         self.held_loads = [value for value in self.loads if plan.is_full(value)]
         if not self.held_loads:
             raise UnsupportedError("no operand that is as large as the result")
+        widest = super().most
+        self.ragged = plan.length % widest > 0 or any(plan.length % self._word(value) for value in self.held_loads)
         for word in (
             "warp",
             "rank",
@@ -77,6 +83,19 @@ class CudaTeamWriter(CudaRowWriter):
         """Bytes in the ring that one column takes."""
         return sum(ITEM_BYTES[self.launcher.dtypes[value.input]] for value in self.held_loads)
 
+    @property
+    def spare_bytes(self) -> int:
+        """Bytes of a chunk's place beside its columns."""
+        return 16 * len(self.held_loads) if self.ragged else 0
+
+    @property
+    def most(self) -> int:
+        return 1 if self.ragged else super().most
+
+    def _word(self, value: Value) -> int:
+        """Elements of the 16-byte words that the copy engine moves."""
+        return 16 // ITEM_BYTES[self.launcher.dtypes[value.input]]
+
     def write(self) -> CudaKernel:
         start = self._start()
         inner = [*start]
@@ -98,6 +117,11 @@ class CudaTeamWriter(CudaRowWriter):
         return kernel
 
     # -- stretches of code ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def pairs(self) -> bool:
+        """Whether maximum and sum of exponentials can be found together."""
+        return self._pair() is not None
 
     def _pair(self) -> Track | None:
         """The maximum and sum, where they are all that is reduced and nothing is written before them."""
@@ -145,14 +169,7 @@ class CudaTeamWriter(CudaRowWriter):
             "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;",
         ]  # fmt: skip
         parts = self._row_parts()
-        offset, copies = "0", []
-        for value in self.held_loads:
-            kind = self._type(value)
-            to = f"slots + slot * SLOT + {offset}" if offset != "0" else "slots + slot * SLOT"
-            copies.append(
-                f"if (count > 0) bring({to}, {value.input}_ptr + {self._offset(value.atoms)}, count * sizeof({kind}), bars + slot);"
-            )
-            offset = f"CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in self._upto(value))})"
+        copies = self._ragged_copies() if self.ragged else self._copies()
         return [
             *rows, "const int lane = threadIdx.x, warp = lane / 32;", *place,
             "const int begin = (rank * WARPS + warp) * (CHUNKS * CHUNK);  // of this warp's stretch of the row",
@@ -166,7 +183,6 @@ class CudaTeamWriter(CudaRowWriter):
                 "if (turn >= turns) return;",
                 "const int count = EVEN || col + CHUNK <= N ? CHUNK : col < N ? N - col : 0;",
                 *parts,
-                f"announce(bars + slot, count * {self.item_bytes});",
                 *copies,
             ]),
             "};",
@@ -179,8 +195,34 @@ class CudaTeamWriter(CudaRowWriter):
             "cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();",
         ]  # fmt: skip
 
-    def _upto(self, value: Value) -> list[Value]:
-        return self.held_loads[: self.held_loads.index(value) + 1]
+    def _copies(self) -> list[str]:
+        """A chunk's columns of each operand, on their way."""
+        lines = [f"announce(bars + slot, count * {self.item_bytes});"]
+        for value in self.held_loads:
+            many = f"count * sizeof({self._type(value)})"
+            lines.append(
+                f"if (count > 0) bring({self._place(value)}, {value.input}_ptr + {self._offset(value.atoms)}, {many}, bars + slot);"
+            )
+        return lines
+
+    def _ragged_copies(self) -> list[str]:
+        """The same, by the words in which the columns lie."""
+        lines, brought, total = [], [], []
+        for value in self.held_loads:
+            at, many, word = f"{value.input}_at", f"{value.input}_many", self._word(value)
+            words = f"({at} % {word} + count + {word - 1}) / {word}"
+            lines.append(f"const int {at} = {self._offset(value.atoms)}, {many} = count > 0 ? {words} * 16 : 0;")
+            total.append(many)
+            brought.append(f"if (count > 0) bring({self._place(value)}, {value.input}_ptr + ({at} - {at} % {word}), {many}, bars + slot);")
+        return [*lines, f"announce(bars + slot, {' + '.join(total)});", *brought]
+
+    def _place(self, value: Value) -> str:
+        """Where an operand's columns of a chunk lie."""
+        before = self.held_loads[: self.held_loads.index(value)]
+        if not before:
+            return "slots + slot * SLOT"
+        spare = f" + {16 * len(before)}" if self.ragged else ""
+        return f"slots + slot * SLOT + CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in before)}){spare}"
 
     def _row_parts(self) -> list[str]:
         if self.rows is None:
@@ -212,9 +254,9 @@ class CudaTeamWriter(CudaRowWriter):
         if value not in self.held_loads:
             kind = self._type(value)
             return f"take<{kind}, VECTOR>(reinterpret_cast<const unsigned char*>({value.input}_ptr + {self._offset(value.atoms)}))"
-        before = self._upto(value)[:-1]
-        offset = f" + CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in before)})" if before else ""
-        return f"take<{self._type(value)}, VECTOR>(slots + slot * SLOT{offset} + at * sizeof({self._type(value)}))"
+        # The whole row begins as far behind a word: chunks are whole words long.
+        at = f"(at + ({self._offset(value.atoms)} - at) % {self._word(value)})" if self.ragged else "at"
+        return f"take<{self._type(value)}, VECTOR>({self._place(value)} + {at} * sizeof({self._type(value)}))"
 
     def _across(self, value: Value, total: str) -> str:
         return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, rank, call)"
@@ -231,4 +273,5 @@ class CudaTeamWriter(CudaRowWriter):
 
 def slot_bytes(writer: CudaTeamWriter) -> str:
     """``SLOT`` as text for the source: bytes of a chunk of all operands in the ring."""
-    return " + ".join(f"sizeof({c_type(writer.launcher.dtypes[value.input])})" for value in writer.held_loads)
+    items = " + ".join(f"sizeof({c_type(writer.launcher.dtypes[value.input])})" for value in writer.held_loads)
+    return f"CHUNK * ({items}){f' + {writer.spare_bytes}' if writer.ragged else ''}"

@@ -47,6 +47,10 @@ def masked(x):
     return torch.softmax(x.masked_fill(x < 1.5, float("-inf")), -1)
 
 
+def l1(x):
+    return x / x.abs().mean(1, keepdim=True)
+
+
 OPS = {
     "softmax": (softmax, ((5, 2056),), torch.float32),
     "layernorm": (layernorm, ((3, 2, 5, 104), (2, 5, 104), (2, 5, 104)), torch.float32),
@@ -55,6 +59,9 @@ OPS = {
     "with_statistics": (with_statistics, ((4, 640),), torch.float32),
     "whole": (whole, ((8, 260),), torch.float32),
     "masked": (masked, ((3, 1000),), torch.float32),
+    "l1": (l1, ((4, 1003),), torch.float32),
+    "ragged_sum": (add_log_softmax, ((8, 645), (8, 645)), torch.float32),
+    "ragged_weights": (rmsnorm, ((8, 517), (517,)), BF16),
 }
 
 
@@ -75,13 +82,13 @@ def small_card(monkeypatch):
 POINTS = ({"TEAM": 2, "EACH": 2, "ROOM": 227}, {"TEAM": 1, "EACH": 16, "ROOM": 227}, {"TEAM": 2, "EACH": 16, "ROOM": 8})
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "softmax" else pytest.mark.full) for n in OPS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in ("softmax", "ragged_sum") else pytest.mark.full) for n in OPS])
 def test_it_computes_what_pytorch_does(name, small_card, tmp_path, monkeypatch):
     op, arguments = OPS[name][0], arguments_of(name)
     task = trace(op, *arguments, name=name, target="cuda:90")
     truth, usual = op(*[argument.double() for argument in arguments]), op(*arguments)
     ways = experts.choices("cuda_team", task).get("online", ())
-    assert bool(ways) == (name in ("softmax", "add_log_softmax", "masked"))
+    assert bool(ways) == (name in ("softmax", "add_log_softmax", "masked", "ragged_sum"))
     sources = [experts.write("cuda_team", task, {"online": way}) for way in ways] or [experts.write("cuda_team", task, {})]
     ran = 0
     for number, point in enumerate(POINTS):
@@ -100,7 +107,11 @@ def test_it_computes_what_pytorch_does(name, small_card, tmp_path, monkeypatch):
     assert ran >= 2
 
 
-LONG = {"softmax": (softmax, ((4096, 393216),), torch.float32, 8), "rmsnorm": (rmsnorm, ((1024, 131072), (131072,)), BF16, 2)}
+LONG = {
+    "softmax": (softmax, ((4096, 393216),), torch.float32, 8),
+    "rmsnorm": (rmsnorm, ((1024, 131072), (131072,)), BF16, 4),
+    "l1": (l1, ((32768, 65535),), torch.float32, 4),
+}
 
 
 def long_task(name, target="cuda:90"):
@@ -125,7 +136,7 @@ def test_it_fits_the_card_it_is_made_for_and_comes_first(name, tmp_path):
 def test_what_it_is_not_made_for_is_refused():
     assert not any(fit.expert == "cuda_team" for fit in experts.match(long_task("softmax", "cuda:80"), ("triton", "cuda")))
     for op, shape, why in (
-        (softmax, (64, 32768), "short enough"), (softmax, (64, 65537), "16-byte words"), (softmax, (2, 1 << 20), "longer than a cluster"),
+        (softmax, (64, 8192), "short enough"), (softmax, (66, 65537), "16-byte words"), (softmax, (2, 1 << 20), "longer than a cluster"),
         (lambda x: x.sum(-1), (64, 131072), "as a whole"), (lambda x: x.cumsum(-1), (64, 131072), "as a whole"),
     ):  # fmt: skip
         task = trace(op, torch.empty(shape, device="meta"), name="op", target="cuda:90")

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.knowledge.convolution_writer import TAKEN, Convolution, ConvolutionWriter
 from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
-from workbench.knowledge.experts.matmul import PRECISIONS, precisions, split_values
+from workbench.knowledge.experts.matmul import PRECISIONS, WAYS, float32_choices, split_values
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import assemble
 from workbench.knowledge.program import Program
@@ -39,8 +39,7 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     if _programs(program, found, 128, 128) * 2 <= processors and inner >= 512:
         space["split"] = ("splitk", "none")
     if found.dtype == "float32":
-        # PyTorch's own take TF32 unless they are told not to; here it stands last, where the policy asks for float32's digits.
-        space["precision"] = tuple(dict.fromkeys((*precisions(task), "tf32")))
+        space |= float32_choices(task)
     return space | {"order": ("plain",) if found.has_phases else ("plain", "grouped"), "edges": ("mask",)}
 
 
@@ -67,13 +66,21 @@ def _tune(task: Task, program: Program, found: Convolution, choices: Mapping[str
     if small or down == 128 or choices.get("precision") == "ieee":
         wide = [size for size in wide if size <= 128]
     tiles = [(down, size, deep) for size in wide] + ([(64, 128, deep)] if down == 128 else [(down, wide[0], 2 * deep)])
+    warps = 8 if down >= 64 else 4
+    if choices.get("residents") == "two" and choices.get("precision") != "ieee":
+        # What is gathered takes registers for its addresses, and its parts take more: by what the compiler reports, these leave room.
+        narrow = down == 128 or (choices.get("precision") != "tf32" and (down == 64 or found.has_phases))
+        first = (down, 64 if narrow else 128, deep)
+        warps = 4 if narrow and down < 128 else 8
+        tiles = [first, *(tile for tile in [(down, 64, deep), *tiles] if tile != first)]
     tune: dict[str, list[Any]] = {"TILE": list(dict.fromkeys(tiles))}
-    tune["NUM_WARPS"] = [8, 4] if down >= 64 else [4, 8]
+    tune["NUM_WARPS"] = [warps, 12 - warps]
     tune["NUM_STAGES"] = [2, 1] if small else [3, 2, 4]
     if choices["order"] == "grouped":
         tune["GROUP"] = [8, 4, 16]
     if choices["split"] == "splitk":
-        tune["SPLIT"] = split_values(task, _programs(program, found, down, tiles[0][1]), _inner(program, found), deep)
+        at_once = 2 if choices.get("residents") == "two" else 1
+        tune["SPLIT"] = split_values(task, _programs(program, found, down, tiles[0][1]) // at_once, _inner(program, found), deep)
     return tune
 
 
@@ -88,7 +95,7 @@ def _programs(program: Program, found: Convolution, rows: int, columns: int) -> 
 
 CONVOLUTION = Expert(
     "convolution", CARD, _fits, _choices, _write,
-    roles={"split": ALGORITHM, "precision": ALGORITHM, "order": TRAFFIC, "edges": FUSION},
+    roles={"split": ALGORITHM, **WAYS, "order": TRAFFIC, "edges": FUSION},
     reasons={
         ("split", "none"): "each tile walks all channels and taps, in one launch",
         ("split", "splitk"): "several programs share a tile's channels and taps, which fills the card when tiles are few",

@@ -52,6 +52,13 @@ def _trial(task: Task, program: Program, plan: RowPlan) -> None:
     CudaRowWriter(plan, launcher, names, "trial", held=True, several=False).write()
 
 
+def _fits_registers(plan: RowPlan) -> bool:
+    """Whether 1024 threads hold the row and what they need beside it: each has 64 registers."""
+    along = {value.input for value in plan.program.of_kind("load") if plan.along_row(value)}
+    item = sum(ITEM_BYTES[access.dtype] for access in plan.program.accesses if access.input in along)
+    return plan.length * item <= 1024 * 4 * (64 - SPARE)
+
+
 def _threads(plan: RowPlan) -> int:
     """Threads of a block for one row: as few as leave each some elements of a few wide accesses."""
     lanes = 32
@@ -68,7 +75,11 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     held = plan.length <= MOST_HELD * 1024
     short = plan.kept and plan.length <= 1024
     walks = plan.length >= 2048 or not held
-    space: dict[str, tuple[Any, ...]] = {"passes": (*(("row",) if held else ()), *(("loop",) if walks else ()))}
+    passes = [*(("row",) if held else ()), *(("loop",) if walks else ())]
+    if walks and (not _fits_registers(plan) or (program.of_kind("scan") and plan.length >= 16384)):
+        # Registers that spill cost more than a second read; and a long running sum is read once by a loop too, in small blocks.
+        passes = ["loop", *(name for name in passes if name != "loop")]
+    space: dict[str, tuple[Any, ...]] = {"passes": tuple(passes)}
     space["rows"] = ("several", "one") if short else ("one",)
     space["cache"] = ("default", "stream")
     return space
@@ -80,6 +91,8 @@ def _tune(plan: RowPlan, choices: Mapping[str, Any]) -> dict[str, list[int]]:
     best = _threads(plan)
     if choices["passes"] == "loop":
         best = min(1024, max(256, best))
+        if plan.program.of_kind("scan"):
+            best = 256  # blocks wait at each step of theirs: small ones, so that many others fill the time
     found = [best, best // 2, best * 2]
     least = 32 if choices["passes"] == "loop" else max(32, plan.length // MOST_HELD)
     return {"LANES": [size for size in dict.fromkeys(found) if least <= size <= 1024] or [best]}

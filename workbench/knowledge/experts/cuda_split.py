@@ -16,7 +16,7 @@ from workbench.knowledge.module import kernel_name
 from workbench.knowledge.program import Output, Program
 from workbench.knowledge.row_plan import RowPlan, plan_rows
 from workbench.target import get_target
-from workbench.task import Task
+from workbench.task import ITEM_BYTES, Task
 
 CARD = """\
 Few rows that are long fill the card only if many blocks share each. The first kernel reduces every tile of a row in registers, exactly as a
@@ -26,6 +26,9 @@ columns of different rows, so that weights are read from memory once."""
 
 LEAST = 16384
 """Elements of a row from which it is worth sharing."""
+
+MOST_TILES = 4096
+"""Tiles of a row that is written: every block of the second kernel reads the shares of them all."""
 
 
 def _plan(program: Program) -> RowPlan:
@@ -43,6 +46,9 @@ def _fits(task: Task, program: Program) -> Match:
     if any(program.elements(value.deps) >= 2**31 for value in program.values):
         raise UnsupportedError("2**31 elements or more in CUDA C++")
     _writer(task, program)
+    lanes, items = _first_tile(plan)
+    if plan.full_outputs and plan.length > MOST_TILES * lanes * items * 16 // _item_bytes(plan):
+        raise UnsupportedError("rows so long that the shares of their tiles cost as much as the row")
     few = rows < processors // 2
     what = "is read twice and written once" if plan.full_outputs else "is read once"
     return Match("cuda_split", 2.4 if few else 1.1, f"{rows} rows of {plan.length} elements: many blocks share a row, which {what}")
@@ -57,15 +63,29 @@ def _writer(task: Task, program: Program) -> tuple[RowPlan, Launcher, CudaSplitW
     return plan, launcher, CudaSplitWriter(plan, launcher, names, kernel_name(task))
 
 
+def _item_bytes(plan: RowPlan) -> int:
+    """Of the narrowest operand along a row: 16 bytes of it are one thread's access."""
+    return min((ITEM_BYTES[access.dtype] for access in plan.program.accesses), default=4)
+
+
+def _first_tile(plan: RowPlan) -> tuple[int, int]:
+    """Threads and accesses of the first tile that is tried."""
+    # Where nothing is written along the row, larger tiles leave the second kernel less to read.
+    return (512, 4) if plan.full_outputs else (256, 8)
+
+
 def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
-    return {"cache": ("stream", "default")}
+    # Measured on rows of 16 MiB that are read twice: what the first kernel left in the L2 is worth more than any hint.
+    return {"cache": ("default", "stream") if _plan(program).full_outputs else ("stream", "default")}
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     _fits(task, program)
     plan, launcher, writer = _writer(task, program)
-    # Where nothing is written along the row, larger tiles leave the second kernel less to read.
-    tune = {"LANES": [256, 512, 128], "ITEMS": [4, 8, 2] if plan.full_outputs else [8, 4, 16]}
+    lanes, items = _first_tile(plan)
+    tune = {"LANES": [lanes, *(size for size in (256, 512, 128) if size != lanes)], "ITEMS": [items, *(n for n in (8, 4, 2) if n != items)]}
+    if not plan.full_outputs:
+        tune["ITEMS"] = [8, 4, 16]
     if plan.full_outputs:
         tune |= {"ROUNDS": [2, 4, 8], "FAST": [1, 0]}
     kernels = (writer.partial(kernel_name(task, "shares")), writer.finish(kernel_name(task)))

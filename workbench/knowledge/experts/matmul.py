@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.knowledge.axes import Dim, UnsupportedError
-from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
+from workbench.knowledge.experts.base import ALGORITHM, FUSION, TILES, TRAFFIC, Expert, Match
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import group_atoms
 from workbench.knowledge.matmul_writer import MatmulWriter, Product, tensors_of
@@ -23,6 +23,10 @@ result's only write: eager reads and writes the whole result again for each of t
 (grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split
 along it. Float32 operands are split in registers into three bfloat16 parts each, whose six products tensor cores make: twice the rate of
 plain float32, with its digits, since each step's sum is added outside of the tensor cores, which would cut it off."""
+
+
+SHALLOW = 128
+"""Elements of the inner dimension up to which a float32 product is bound by what it reads and writes."""
 
 
 def find_product(program: Program) -> Product:
@@ -79,7 +83,7 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     few = tiles < processors and program.elements(product.inner) >= 512
     space["split"] = ("splitk", "none") if few and tiles * 4 <= processors else ("none", "splitk") if few else ("none",)
     if product.dtype == "float32":
-        space["precision"] = precisions(task)
+        space |= float32_choices(task)
     space["order"] = ("grouped", "plain")
     space["edges"] = ("mask",) if is_split(program, (product.rows, product.columns)) else ("mask", "wrap")
     return space
@@ -104,8 +108,14 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     small = target.shared_bytes < 100 << 10
     processors = target.multiprocessors
     tune: dict[str, list[Any]] = {}
+    pair = choices.get("residents") == "two" and choices.get("precision") != "ieee"
+    shallow = pair and program.elements(product.inner) <= SHALLOW
     if product.dtype == "float32":
         tiles = [(128, 128, 32), (128, 64, 32), (64, 128, 32), (64, 64, 32)]
+        if pair:
+            # Three TF32 products take registers that leave no place for a second program of the larger one.
+            first = (64, 64, 32) if shallow and choices.get("precision") == "tf32x3" else (128, 64, 32)
+            tiles = [first, *(tile for tile in ((128, 64, 32), (64, 64, 32), (128, 128, 32)) if tile != first)]
         if choices.get("precision") == "ieee":
             tiles = [(128, 128, 16), (64, 64, 16), (128, 64, 16), (64, 64, 32)]
     else:
@@ -118,22 +128,34 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     if min(_size(program, product.rows), _size(program, product.columns)) <= 16:
         fitting = [(16, 128, 64), (16, 64, 128), (16, 64, 64)] if _size(program, product.rows) <= 16 else [(128, 16, 64), (64, 16, 128)]
     tune["TILE"] = list(dict.fromkeys(fitting))
-    tune["NUM_WARPS"] = [8, 4] if tune["TILE"][0][0] * tune["TILE"][0][1] >= 128 * 128 else [4, 8]
-    tune["NUM_STAGES"] = [2, 1] if small else [3, 4, 2]
+    rows, columns, _ = tune["TILE"][0]
+    tune["NUM_WARPS"] = [8, 4] if rows * columns >= (128 * 64 if pair else 128 * 128) else [4, 8]
+    tune["NUM_STAGES"] = [2, 1] if small else [2, 3, 1] if shallow else [3, 4, 2]
     if choices["order"] == "grouped":
         tune["GROUP"] = [8, 4, 16]
     if choices["split"] == "splitk":
         rows, columns, step = tune["TILE"][0]
-        tune["SPLIT"] = split_values(task, _tiles(program, product, rows, columns), _size(program, product.inner), step)
+        tiles_at_once = _tiles(program, product, rows, columns) // (2 if pair else 1)
+        tune["SPLIT"] = split_values(task, tiles_at_once, _size(program, product.inner), step)
     return tune
+
+
+def float32_choices(task: Task) -> dict[str, tuple[Any, ...]]:
+    """How float32 operands are multiplied, and by how many programs of a multiprocessor at once."""
+    if get_target(task.target).backend == "hip":
+        return {"precision": precisions(task)}
+    return {"residents": ("two", "one"), "precision": precisions(task)}
 
 
 def precisions(task: Task) -> tuple[str, ...]:
     """The ways to multiply float32 that the Task's policy and target allow, the most promising first."""
     exact = task.precision == "match" and task.matmul_precision == "highest"
-    if get_target(task.target).backend == "hip":
-        return (*(() if exact else ("tf32",)), "bf16x6", "ieee")
-    return (*(() if exact else ("tf32",)), "bf16x6", "tf32x3", "ieee")
+    ways = ["bf16x6", "ieee"] if get_target(task.target).backend == "hip" else ["bf16x6", "tf32x3", "ieee"]
+    if not exact:
+        return ("tf32", *ways)
+    # PyTorch's own convolutions take TF32 unless they are told not to, and are as far from the truth: second, whatever the policy.
+    convolves = any("convolution" in node.op for node in task.graph.nodes)
+    return (ways[0], "tf32", *ways[1:]) if convolves else tuple(ways)
 
 
 def split_values(task: Task, tiles: int, inner: int, step: int) -> list[int]:
@@ -153,6 +175,8 @@ def _tiles(program: Program, product: Product, rows: int, columns: int) -> int:
 
 
 PRECISIONS = {
+    ("residents", "two"): "tiles whose registers leave room for a second program: one splits its operands while the other multiplies",
+    ("residents", "one"): "the largest tiles, which read their operands least often, one program a multiprocessor",
     ("precision", "ieee"): "float32 products exactly, without tensor cores",
     ("precision", "tf32x3"): "float32 operands in two TF32 parts each, whose three products on tensor cores keep float32's digits",
     ("precision", "bf16x6"): "float32 operands in three bfloat16 parts each, whose six products on tensor cores keep float32's digits",
@@ -160,10 +184,13 @@ PRECISIONS = {
 }
 """What the ways to multiply float32 mean."""
 
+WAYS = {"residents": TILES, "precision": ALGORITHM}
+"""The islands' roles of `float32_choices`."""
+
 
 MATMUL = Expert(
     "matmul", CARD, _fits, _choices, _write,
-    roles={"split": ALGORITHM, "precision": ALGORITHM, "order": TRAFFIC, "edges": FUSION},
+    roles={"split": ALGORITHM, **WAYS, "order": TRAFFIC, "edges": FUSION},
     reasons={
         ("split", "none"): "each tile walks the whole inner dimension, in one launch",
         ("split", "splitk"): "several programs share a tile's inner dimension, which fills the card when tiles are few",

@@ -143,7 +143,9 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
         wanted = 1 << max(1, (get_target(task.target).multiprocessors * 16 // programs - 1).bit_length())
         blocks = max(2, plan.length // tune.get("BLOCK", [8192])[0])
         best = max(2, min(wanted, 1 << (blocks.bit_length() - 1), 2048))
-        tune["SPLIT"] = _around(best, 2, 4096)
+        if programs * best < 4096 and plan.length >= best << 17:
+            best *= 4  # so long rows that a last wave of programs that is half empty shows
+        tune["SPLIT"] = _around(best, 2, 8192)
     if choices.get("prefetch") == "pipelined":
         tune["NUM_STAGES"] = [3, 2, 4]
     return tune

@@ -288,7 +288,8 @@ def _tune(slide: Slide, program: Program, choices: Mapping[str, Any]) -> dict[st
         return {"COLS": list(dict.fromkeys([best, min(columns, 2 * best), max(32, best // 2)])), "NUM_WARPS": [4, 2, 8]}
     if choices["tile"] == "wide":
         best = min(columns, 256 if slide.rank > 1 else 1024)
-        rows = [1, 2, 4]
+        # Every thread of four warps has a result or two of its own.
+        rows = [1, 2, 4] if best >= 256 else [2, 4, 1] if best >= 128 else [4, 8, 2]
     else:
         best = min(columns, 64)
         rows = [8, 16, 4]
