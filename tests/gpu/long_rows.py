@@ -65,28 +65,43 @@ def product(x, w, b):
     return torch.relu(x @ w + b)
 
 
-STREAM, DEFAULT, ONLINE = {"cache": "stream"}, {"cache": "default"}, {"online": "chunk"}
+def l1(x):
+    return x / x.abs().mean(1, keepdim=True)
+
+
+def running_sum(x):
+    return x.cumsum(1)
+
+
+STREAM, DEFAULT, ONLINE, APART = {"cache": "stream"}, {"cache": "default"}, {"online": "chunk"}, {"online": "off"}
 LANES = [{"LANES": 1024}, {"LANES": 512}]
 KERNELS: Sequence[tuple[str, Callable[..., Any], list[tuple[int, ...]], torch.dtype, Points]] = (
     ("layer norm, 16 rows of 16 MiB", layernorm, [(16, 64, 256, 256), (64, 256, 256), (64, 256, 256)], torch.float32, (
-        ("cuda_split", STREAM, [{}, {"ROUNDS": 4}, {"ROUNDS": 8}, {"FAST": 0}, {"ITEMS": 8}, {"ITEMS": 2}, {"LANES": 512}, {"LANES": 128}]),
-        ("cuda_split", DEFAULT, [{}]), ("rows", {}, [{}]),
+        ("cuda_split", DEFAULT, [{}, {"LANES": 256}, {"ROUNDS": 4}, {"ROUNDS": 1}, {"FAST": 0}, {"ITEMS": 8}, {"ITEMS": 2}]),
+        ("cuda_split", STREAM, [{}]), ("rows", {}, [{}]),
     )),
     ("softmax, 4096 rows of 1.5 MiB", softmax, [(4096, 393216)], torch.float32, (
-        ("cuda_team", {}, [{}, {"EACH": 16}, {"WARPS": 8}]), ("cuda_team", ONLINE, [{}, {"EACH": 16}, {"WARPS": 8}]),
+        ("cuda_team", ONLINE, [{}, {"EACH": 4}, {"EACH": 64}, {"STEPS": 8}]), ("cuda_team", APART, [{}]),
+    )),
+    ("l1 norm, rows of 256 KiB that begin anywhere", l1, [(8192, 65535)], torch.float32, (
+        ("cuda_team", {}, [{}, {"TEAM": 2, "ROOM": 227}, {"ROOM": 227}, {"STEPS": 32}, {"WARPS": 8}, {"EACH": 4}]),
+        ("cuda_rows", {}, [{}, {"LANES": 512}]), ("rows", {}, [{}]),
     )),
     ("square error, 512 MiB", square_error, [(8192, 8192), (8192, 8192)], torch.float32, (
         ("cuda_split", STREAM, [{}, {"ITEMS": 4}, {"LANES": 512}]), ("reduction", {}, [{}]),
     )),
     ("softmax, rows of 64 KiB", softmax, [(4096, 32768)], BF16, (
-        ("cuda_rows", {}, LANES), ("cuda_rows", STREAM, LANES), ("rows", {}, [{}]),
-    )),
-    ("log softmax, rows of 256 KiB", log_softmax, [(1024, 65536)], torch.float32, (
-        ("cuda_rows", {}, [{"LANES": 1024}]), ("cuda_team", {}, [{}, {"TEAM": 4}]), ("cuda_team", ONLINE, [{}, {"TEAM": 4}]),
+        ("cuda_rows", {}, LANES), ("cuda_rows", STREAM, [{"LANES": 512}]), ("cuda_team", ONLINE, [{}, {"ROOM": 227}, {"WARPS": 8}]),
         ("rows", {}, [{}]),
     )),
+    ("log softmax, rows of 256 KiB", log_softmax, [(1024, 65536)], torch.float32, (
+        ("cuda_team", ONLINE, [{}, {"TEAM": 4}, {"TEAM": 4, "ROOM": 113}]), ("cuda_team", APART, [{}]), ("rows", {}, [{}]),
+    )),
     ("rms norm, rows of 256 KiB", rmsnorm, [(2048, 131072), (131072,)], BF16, (
-        ("cuda_team", {}, [{}, {"TEAM": 4}, {"TEAM": 4, "ROOM": 113}]), ("rows", {}, [{}]),
+        ("cuda_team", {}, [{}, {"EACH": 16}, {"WARPS": 8}, {"STEPS": 8}, {"TEAM": 2, "ROOM": 227}]), ("rows", {}, [{}]),
+    )),
+    ("running sum, rows of 128 KiB", running_sum, [(8192, 32768)], torch.float32, (
+        ("cuda_rows", {}, [{}, {"LANES": 512}, {"LANES": 128}]), ("rows", {}, [{}, {"BLOCK": 4096}]),
     )),
 )  # fmt: skip
 

@@ -36,6 +36,10 @@ def rmsnorm(x, w):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
 
 
+def l1(x):
+    return x / x.abs().mean(1, keepdim=True)
+
+
 def square_error(x, y):
     return F.mse_loss(x, y)
 
@@ -43,6 +47,8 @@ def square_error(x, y):
 CASES = {
     "cluster, a row of 1.5 MiB": ("cuda_team", softmax, [(300, 393216)], torch.float32),
     "cluster, with a tail": ("cuda_team", softmax, [(300, 100008)], torch.float32),
+    "cluster, rows that begin anywhere": ("cuda_team", l1, [(304, 65535)], torch.float32),
+    "one block, two on a multiprocessor": ("cuda_team", softmax, [(1024, 32768)], torch.bfloat16),
     "cluster, weights": ("cuda_team", rmsnorm, [(1024, 131072), (131072,)], torch.bfloat16),
     "split, weights": ("cuda_split", layernorm, [(16, 1 << 20), (1 << 20,), (1 << 20,)], torch.float32),
     "split, with a tail": ("cuda_split", softmax, [(5, 1000001)], torch.float32),

@@ -103,6 +103,7 @@ def test_what_it_is_not_made_for_is_refused():
     for op, shape, why in (
         (softmax, (4096, 32768), "enough to fill the card"), (softmax, (4, 4096), "short"),
         (lambda x: x.cumsum(-1), (4, 65536), "running sum"), (lambda x: x.argmax(-1), (4, 65536), "argmax along a row"),
+        (whole, (1 << 14, 1 << 14), "shares of their tiles"),
     ):  # fmt: skip
         task = trace(op, torch.empty(shape, device="meta"), name="op", target="cuda:90")
         with pytest.raises(UnsupportedError, match=why):

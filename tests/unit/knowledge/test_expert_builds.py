@@ -77,6 +77,16 @@ def scalars(a, b):
     return a * 2 + b, a - b
 
 
+@pytest.mark.parametrize("precision", ["bf16x6", "tf32x3"])
+@pytest.mark.parametrize("op, shapes", [(matmul, ((4096, 64), (64, 4096))), (conv_2d_groups, ((8, 256, 128, 128), (256, 128, 3, 3)))])
+def test_two_programs_of_a_float32_product_fit_on_a_multiprocessor(op, shapes, precision, tmp_path):
+    task = trace(op, *[meta(*shape, dtype=FP32) for shape in shapes], name=op.__name__)
+    source = experts.write(experts.match(task)[0].expert, task, {"residents": "two", "precision": precision})
+    recording = record(source, task.candidate_entry, {}, task.inputs, get_target("cuda:90"), directory=tmp_path)
+    assert recording.error is None
+    assert recording.launches[0].blocks >= 2 and recording.launches[0].resources.spill_bytes == 0
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("grid", ["one", "persistent"])
 def test_an_op_on_single_elements_builds_and_computes(shape, grid, tmp_path):

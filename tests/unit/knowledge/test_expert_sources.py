@@ -103,6 +103,30 @@ def test_policy_decides_the_precision_of_float32_products():
     assert experts.choices("matmul", replace(task, matmul_precision="high"))["precision"][0] == "tf32"
 
 
+def test_a_convolution_offers_what_pytorchs_own_computes_in():
+    def convolved(x, w):
+        return torch.nn.functional.conv2d(x, w)
+
+    def pointwise(x, w):
+        return torch.nn.functional.conv2d(x, w)
+
+    task = trace(convolved, torch.empty(4, 64, 64, 64, device="meta"), torch.empty(64, 64, 3, 3, device="meta"), name="convolved")
+    assert experts.choices("convolution", task)["precision"][:2] == ("bf16x6", "tf32")
+    task = trace(pointwise, torch.empty(4, 64, 64, 64, device="meta"), torch.empty(64, 64, 1, 1, device="meta"), name="pointwise")
+    assert experts.choices("matmul", task)["precision"][:2] == ("bf16x6", "tf32")
+
+
+def test_a_product_whose_result_is_small_is_always_split_along_its_inner_dimension():
+    def long(x, y):
+        return x @ y
+
+    def first(rows):
+        task = trace(long, torch.empty(rows, 1 << 16, device="meta"), torch.empty(1 << 16, rows, device="meta"), name="long")
+        return experts.choices("matmul", task)["split"]
+
+    assert first(256) == ("splitk",) and first(512) == ("splitk", "none") and first(4096) == ("none",)
+
+
 def test_a_scalar_argument_is_checked():
     def scaled(x, s):
         return x * s

@@ -66,12 +66,10 @@ def _tune(task: Task, program: Program, found: Convolution, choices: Mapping[str
     if small or down == 128 or choices.get("precision") == "ieee":
         wide = [size for size in wide if size <= 128]
     tiles = [(down, size, deep) for size in wide] + ([(64, 128, deep)] if down == 128 else [(down, wide[0], 2 * deep)])
-    warps = 8 if down >= 64 else 4
+    warps = 8 if down >= 64 or choices.get("residents") == "one" else 4
     if choices.get("residents") == "two" and choices.get("precision") != "ieee":
         # What is gathered takes registers for its addresses, and its parts take more: by what the compiler reports, these leave room.
-        narrow = down == 128 or (choices.get("precision") != "tf32" and (down == 64 or found.has_phases))
-        first = (down, 64 if narrow else 128, deep)
-        warps = 4 if narrow and down < 128 else 8
+        first = (down, 64, 16 if down >= 64 and choices.get("precision") != "tf32" else deep)
         tiles = [first, *(tile for tile in [(down, 64, deep), *tiles] if tile != first)]
     tune: dict[str, list[Any]] = {"TILE": list(dict.fromkeys(tiles))}
     tune["NUM_WARPS"] = [warps, 12 - warps]

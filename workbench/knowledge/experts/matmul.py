@@ -82,6 +82,8 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     processors = get_target(task.target).multiprocessors
     few = tiles < processors and program.elements(product.inner) >= 512
     space["split"] = ("splitk", "none") if few and tiles * 4 <= processors else ("none", "splitk") if few else ("none",)
+    if few and tiles * 16 <= processors:
+        space["split"] = ("splitk",)  # else nearly the whole card would wait
     if product.dtype == "float32":
         space |= float32_choices(task)
     space["order"] = ("grouped", "plain")
