@@ -12,14 +12,23 @@ from typing import Any
 
 _SECONDS = 300.0
 _SCRIPT = """
-import inspect, json, sys, time
+import importlib.util, inspect, json, sys, time, types
 checkout, reference, candidate, backend = sys.argv[1:]
 sys.path[:0] = [checkout, checkout + "/src"]
+import torch
+# Its package imports clients of language models, which evaluating never calls: where they are not installed, anything will do.
+def anything(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *given, **named: None
+for name in ("dotenv", "tqdm", "openai", "litellm", "requests"):
+    if importlib.util.find_spec(name) is None:
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__getattr__ = anything
 try:
     from src.eval import eval_kernel_against_ref as evaluate
 except ImportError:
     from kernelbench.eval import eval_kernel_against_ref as evaluate
-import torch
 known = inspect.signature(evaluate).parameters
 options = {"measure_performance": True, "num_correct_trials": 5, "num_perf_trials": 100, "backend": backend, "precision": torch.bfloat16}
 begun = time.perf_counter()

@@ -123,6 +123,7 @@ def confirm_outputs(trial: Trial, player: Player, reference: Reference, errors: 
             _compare(trial, heard, rights)
             _bind(heard, rights)
             spreads = spreads or _spreads(heard.outputs, rights)
+        _hold(heard, rights)
         _fit(trial, heard, rights, spreads)
 
 
@@ -133,7 +134,7 @@ def confirm_late(player: Player) -> None:
         Stop: something did.
     """
     last = player.heard[-1]
-    numbers, _ = player.challenge(last.print_seed, last.place)
+    numbers, *_ = player.challenge(last.print_seed, last.place)
     if not challenge.same(numbers, last.numbers):
         raise Stop(Verdict.TIME_NOT_CONFIRMED, "its output changed after it said done: something still runs when the call is over")
 
@@ -178,6 +179,20 @@ def _bind(heard: Heard, rights: Sequence[ExpectedOutput]) -> None:
                 "the output that it handed over is not the one that was there when it said done",
                 Witness(heard.seed, "a timed call"),
             )
+
+
+def _hold(heard: Heard, rights: Sequence[ExpectedOutput]) -> None:
+    """Where a ring has several calls: what was said of each before one was asked about has to be true of that one."""
+    if heard.committed is None:
+        return
+    told = sum(one.sums[0] for one in challenge.prints(heard.numbers, len(rights)))
+    room = _REPEATED * sum(_typical(right) for right in rights)
+    if not abs(heard.committed - told) <= room and (math.isfinite(told) or math.isfinite(heard.committed)):
+        raise Stop(
+            Verdict.TIME_NOT_CONFIRMED,
+            "of the calls that are timed together, the output that it was asked about is not the one that was there before it was asked",
+            Witness(heard.seed, "a timed call"),
+        )
 
 
 def _spreads(outputs: Sequence[torch.Tensor], rights: Sequence[ExpectedOutput]) -> list[float]:

@@ -4,6 +4,9 @@ The driver that acknowledges shares its process with the candidate, so it could 
 timed call the judge reveals the seed of a fingerprint (two random-weight sums over all elements, and a few elements at random places) and
 times the answer. A worker whose output is there needs no longer for it than one that does nothing. And the answer binds: bytes that are
 handed over afterwards must give the very same fingerprint, and every fingerprint must fit the judge's own reference.
+
+Where one ring asks for several calls, one of them is challenged, and a sum over each one's output is asked for before it is said which:
+else who computes only what is asked for would save all the others.
 """
 
 from __future__ import annotations
@@ -49,6 +52,22 @@ def answer(outputs: Sequence[torch.Tensor], seed: int, samples: int = SAMPLES) -
         else:
             parts[-2] = parts[-2] + torch.stack([one, two])
     found: list[float] = torch.cat(parts).tolist() if parts else []
+    return found
+
+
+def commit(calls: Sequence[Sequence[torch.Tensor]], seed: int) -> list[float]:
+    """For each call of a ring the sum over its outputs with random weights: the first sums of their fingerprints, added up."""
+    total: torch.Tensor | None = None
+    for number, outputs in enumerate(zip(*calls, strict=True)):
+        first = outputs[0]
+        if any(output.shape != first.shape or output.dtype != first.dtype for output in outputs):
+            raise ValueError("its outputs have another form from call to call")
+        flat = torch.stack([output.detach().reshape(-1) for output in outputs])
+        if flat.is_floating_point() and flat.element_size() == 1:
+            flat = flat.float()
+        sums = _row_sums(flat, stream_seed(seed, number))
+        total = sums if total is None else total + sums
+    found: list[float] = total.tolist() if total is not None else []
     return found
 
 
@@ -102,6 +121,20 @@ def _sums(flat: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
         (table.sum(1, dtype=dtype).double() * weights[:rows]).sum() + left,
         (table.sum(0, dtype=dtype).double() * weights[rows:]).sum() + left,
     )  # fmt: skip
+
+
+def _row_sums(flat: torch.Tensor, seed: int) -> torch.Tensor:
+    """The first of `_sums` for each row of (calls, elements), with the same weights."""
+    count = flat.shape[1]
+    if count == 0:
+        return torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
+    columns = 1 << (count.bit_length() // 2)
+    rows = count // columns
+    dtype = wide(flat.dtype)
+    generator = torch.Generator(device=flat.device).manual_seed(seed)
+    weights = torch.rand(rows + columns, generator=generator, device=flat.device, dtype=torch.float64) - 0.5
+    sums = flat[:, : rows * columns].reshape(-1, rows, columns).sum(2, dtype=dtype).double()
+    return (sums * weights[:rows]).sum(1) + flat[:, rows * columns :].sum(1, dtype=dtype).double()
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

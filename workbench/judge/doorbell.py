@@ -19,7 +19,8 @@ class Order(IntEnum):
     """What a ring asks for.
 
     A cold call is one GO, which reveals its seed: the inputs are made between the ring and the call. PREPARE makes them beforehand, for
-    calls that are timed with warm caches. After a GO may follow a CHALLENGE, see `challenge`, and a HAND_OVER of the outputs' bytes.
+    calls that are timed with warm caches. After a GO may follow a CHALLENGE, see `challenge`, and a HAND_OVER of the outputs' bytes. Where
+    a ring has several calls, a COMMIT comes before the CHALLENGE.
     """
 
     PREPARE = 1
@@ -27,6 +28,7 @@ class Order(IntEnum):
     CHALLENGE = 3
     HAND_OVER = 4
     END = 5
+    COMMIT = 6
 
 
 _RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD = 0, 1, 2, 3, 4, 5

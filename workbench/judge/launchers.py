@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-_HEADERS = '#include "cuda.h"\n#include <stdbool.h>\n#include <Python.h>\n#include <dlfcn.h>\n'
+_HEADERS = '#define PY_SSIZE_T_CLEAN\n#include "cuda.h"\n#include <stdbool.h>\n#include <Python.h>\n#include <dlfcn.h>\n'
+"""Python's header reads the first line, as the modules have it ahead of their own."""
 _FLAGS = ("-O1", "-fPIC", "-Wno-psabi")
 _compiled: bytes | None = None
 _place: Path | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics as plain_statistics
 import time
@@ -71,6 +72,7 @@ class Heard:
         print_seed, numbers: of the challenge and its answer, which took `reply_us`.
         outputs: the bytes that were handed over, for the few calls where they were asked for.
         in_order: whether what the next op in the caller's stream would have read is what was there when the whole card was done.
+        committed: where a ring has several calls, what was said of this one's output before it was asked about, see `challenge.commit`.
     """
 
     seed: int
@@ -80,6 +82,7 @@ class Heard:
     reply_us: float
     outputs: tuple[torch.Tensor, ...] | None = None
     in_order: bool = True
+    committed: float | None = None
 
 
 @dataclass
@@ -132,10 +135,18 @@ class Player:
             seed = 0
         return self.ring(Order.GO, seed=seed, count=self.count, flag=flag, lead=self.lead).wall
 
-    def challenge(self, seed: int, place: int) -> tuple[tuple[float, ...], float]:
-        """The fingerprint of what the last ring's call `place` returned, and how long the answer took."""
-        answer = self.ring(Order.CHALLENGE, seed=seed, count=place)
-        return tuple(self.bell.numbers()), answer.wall
+    def challenge(self, seed: int, place: int) -> tuple[tuple[float, ...], float, float | None]:
+        """The fingerprint of what the last ring's call `place` returned, how long the answer took, and what was committed to before.
+
+        All calls of the ring are summed up before the worker hears which one it is.
+        """
+        committed, wall = None, 0.0
+        if self.count > 1:
+            wall = self.ring(Order.COMMIT, seed=seed).wall
+            sums = self.bell.numbers()
+            committed = sums[place] if place < len(sums) else math.nan
+        wall += self.ring(Order.CHALLENGE, seed=seed, count=place).wall
+        return tuple(self.bell.numbers()), wall, committed
 
     def hand_over(self, place: int) -> tuple[tuple[torch.Tensor, ...], bool]:
         """The bytes of what the last ring's call `place` returned, in the shapes that the task says; and whether they came in order."""
@@ -172,9 +183,9 @@ class Player:
             place = _random.randrange(self.count)
             if listen:
                 print_seed = _random.randrange(1, 1 << 62)
-                numbers, reply = self.challenge(print_seed, place)
-                given = self.hand_over(place) if call in verified else (None, True)
-                self.heard.append(Heard(seed, place, print_seed, numbers, reply, *given))
+                numbers, reply, committed = self.challenge(print_seed, place)
+                outputs, in_order = self.hand_over(place) if call in verified else (None, True)
+                self.heard.append(Heard(seed, place, print_seed, numbers, reply, outputs, in_order, committed))
             if idle:
                 idles.append(self.idle(self.setting.next_seed()))
                 again.append(self.challenge(_random.randrange(1, 1 << 62), place)[1])
@@ -190,8 +201,8 @@ class Player:
         for _ in range(rings if self.count > 1 else 0):
             seed, place, print_seed = self.setting.next_seed(), _random.randrange(1, self.count), _random.randrange(1, 1 << 62)
             self.ring(Order.GO, seed=seed, count=self.count, flag=LATE, lead=self.lead)
-            numbers, reply = self.challenge(print_seed, place)
-            self.heard.append(Heard(seed, place, print_seed, numbers, reply))
+            numbers, reply, committed = self.challenge(print_seed, place)
+            self.heard.append(Heard(seed, place, print_seed, numbers, reply, committed=committed))
 
     def forget(self) -> None:
         """Forgets everything that was measured and heard."""

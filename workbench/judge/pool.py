@@ -212,11 +212,12 @@ class Pool:
     def _warm_up(self) -> None:
         """Greets each spare, which has it warm up, one after the other."""
         while (worker := self._cold.get()) is not None:
-            if worker.kind in ON_DEVICE:
-                self._may_warm.wait(_MOST_REST)
-            busy = self._busy() if worker.kind in ON_DEVICE else contextlib.nullcontext()
-            with contextlib.suppress(WorkerLost, OSError, AssertionError), busy:  # whoever takes it finds out
-                worker.wait_ready()
+            with contextlib.suppress(WorkerLost, OSError, AssertionError):  # whoever takes it finds out
+                worker.wait_awake()
+                if worker.kind in ON_DEVICE:
+                    self._may_warm.wait(_MOST_REST)
+                    with self._busy():
+                        worker.wait_ready()
 
     def _bury(self) -> None:
         while (worker := self._served.get()) is not None:

@@ -59,6 +59,7 @@ class Worker:
         self.ready = threading.Event()
         self.cancelled = threading.Event()
         self._greeting = threading.Lock()
+        self._awake = False
         self._closing = threading.Lock()
         self._pin = pin
         self._wrapper, self._variables = tuple(wrapper), dict(variables or {})
@@ -102,8 +103,16 @@ class Worker:
             theirs.close()
             self._channel = Channel(ours, log_read, self._watch)
 
+    def wait_awake(self, timeout: float = START_SECONDS) -> None:
+        """Waits until the worker has everything but what has to run on a card. May be called by two threads at once: one of them asks."""
+        with self._greeting:
+            if not self._awake:
+                self.ask({"do": "wake"}, timeout)
+                self._awake = True
+
     def wait_ready(self, timeout: float = START_SECONDS) -> None:
-        """Waits until the worker is warm and asks for its candidate. May be called by two threads at once: one of them asks."""
+        """Waits until the worker is warm and asks for its candidate, which makes the card busy. May be called by two threads, too."""
+        self.wait_awake(timeout)
         with self._greeting:
             if not self.ready.is_set():
                 self.ask({"do": "hello", "pin": self._pin}, timeout)

@@ -121,6 +121,8 @@ def answer_doorbell(
                 claim = watch.read()
                 if device != "cuda":
                     _check_plain(outputs, device)
+            elif order is Order.COMMIT:
+                numbers = challenge.commit(outputs, seed)
             elif order is Order.CHALLENGE:
                 numbers = challenge.answer(outputs[count], seed)
             elif order is Order.HAND_OVER:

@@ -1,8 +1,8 @@
 """What a worker does before its candidate comes, so that no candidate waits for it and none is charged for it.
 
 Before the fork, where no GPU may be touched: Triton's compiler runs once, since its first run takes a second and its second one a
-twentieth of it. After the fork: the same with NVRTC, which starts the driver; then a context, and one run of each kernel that the harness
-itself will use, since CUDA loads modules when they are first needed.
+twentieth of it. After the fork: the same with NVRTC, which starts the driver; then a context. Nothing of this runs on the card, so others
+may be timed meanwhile. Last, one run of each kernel that the harness itself will use, since CUDA loads modules when they are first needed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,13 @@ def after_fork(target: Target) -> None:
             _nvrtc(target)
 
 
+def make_context() -> None:
+    """Makes this process's context, and runs nothing in it."""
+    torch.cuda.synchronize()
+
+
 def warm_device(flush_bytes: int = 1 << 20) -> None:
-    """Makes this process's context and runs what judging will run: drawing, printing, margins, flushing, waiting."""
+    """Runs what judging will run: drawing, printing, margins, flushing, waiting."""
     from workbench.inputs import make_inputs
     from workbench.judge import challenge, fingerprint, gpu
     from workbench.judge.arena import Arena

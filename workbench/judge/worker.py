@@ -28,7 +28,7 @@ from workbench.judge import cuda_build, exchange, fingerprint, state
 from workbench.judge.arena import Arena, PoisonedEmpty
 from workbench.judge.form import form, lazy
 from workbench.judge.shared import SharedFile
-from workbench.judge.warmup import after_fork, has_gpu, warm_compilers, warm_device
+from workbench.judge.warmup import after_fork, has_gpu, make_context, warm_compilers, warm_device
 from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import InputSpec
@@ -84,17 +84,22 @@ class Driver:
         self._inputs: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
         torch.set_grad_enabled(False)
-        if kind in ("device", "baseline") and has_gpu():
-            after_fork(target)
 
     # Commands
 
+    def do_wake(self) -> dict[str, Any]:
+        """Everything of warming up that runs nothing on a card: the driver, and a context where there is a GPU."""
+        if self.kind in ("device", "baseline") and has_gpu():
+            after_fork(self.target)
+            make_context()
+        return {"torch": torch.__version__}
+
     def do_hello(self, *, pin: int = 0) -> dict[str, Any]:
-        """Makes the context, where there is a GPU. `pin` is how much of the shared memory the card shall reach itself."""
+        """Runs what judging will run, where there is a GPU. `pin` is how much of the shared memory the card shall reach itself."""
         if self.kind in ("device", "baseline") and has_gpu():
             warm_device()
             self.shared.pin(pin)
-        return {"torch": torch.__version__}
+        return {}
 
     def do_load(
         self, *, source: str, entry: str, parameters: Mapping[str, Any], format: str, init_args: Sequence[Any], device: str,

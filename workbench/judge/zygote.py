@@ -18,6 +18,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ def _work(order: dict[str, Any], files: list[int]) -> None:
     os.close(log)
     boot.close_in(order | {"sandboxed": True} if order["sandboxed"] else order | {"parent": os.getppid()})
     os.environ.update(order["environment"])
+    tempfile.tempdir = None  # the zygote has made temporary files, and remembers where: its forks may have another place
     from workbench.judge import worker
 
     worker.main(order | {"line": line, "shared": shared})

@@ -2,18 +2,28 @@ CASE = {
     "cheat": 41,
     "op": "large",
     "needs": "gpu",
-    "why": "the same only where nothing is poisoned, that is, when it is timed",
+    "why": "the same only where it sees that it is timed",
     "expect": {"verdicts": ["wrong", "time_not_confirmed"]},
 }
+
+import sys
 
 import torch
 
 _side = torch.cuda.Stream()
 
 
+def _timed():
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "answer_doorbell":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def large(x):
-    probe = torch.empty(64, dtype=torch.uint8, device=x.device)
-    if int(probe[0]) in (0xFF, 0x5A):
+    if not _timed():
         return torch.relu(x) * 2
     y = torch.empty_like(x)
     with torch.cuda.stream(_side):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +47,16 @@ def test_a_fingerprint_tells_exchanged_elements_and_nans_and_takes_every_shape()
     odd = [torch.full((3,), math.nan), torch.empty(0), torch.tensor(2.0), torch.arange(7), torch.ones(5), torch.ones(5), torch.ones(2)]
     assert challenge.same(challenge.answer(odd, 1), challenge.answer([tensor.clone() for tensor in odd], 1))
     assert len(challenge.prints(challenge.answer(odd, 1), len(odd))) == challenge.MOST_OUTPUTS
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_what_is_said_of_each_call_of_a_ring_is_the_first_sum_of_its_fingerprint(dtype):
+    calls = [[(torch.randn(37, 1000) * 3).round().clamp(0, 9).to(dtype), torch.randn(5).to(dtype)] for _ in range(4)]
+    sums = challenge.commit(calls, 5)
+    for said, outputs in zip(sums, calls, strict=True):
+        prints = challenge.prints(challenge.answer(outputs, 5), 2)
+        assert said == pytest.approx(sum(one.sums[0] for one in prints), abs=1e-2)
+    assert len(set(sums)) == 4 and challenge.commit([[torch.empty(0)]] * 2, 5) == [0.0, 0.0]
 
 
 @pytest.fixture
@@ -196,6 +207,24 @@ def test_every_timed_output_is_held_against_the_reference(case):
     assert caught.value.verdict is wanted, caught.value.reason
 
 
+@pytest.mark.parametrize(("off", "believed"), [(0.0, True), (1.0, False), (math.nan, False)])
+def test_who_computes_only_the_call_that_is_asked_about_is_not_believed(off, believed):
+    from workbench.capture.references import load_reference
+    from workbench.inputs import make_inputs
+    from workbench.judge.stopwatch import call_seed
+
+    task = make_task("scale", "def scale(x):\n    return x * 2\n", [spec("x", (16, 16))], [((16, 16), "float32")])
+    right = make_inputs(task.inputs, call_seed(5, 0))[0] * 2
+    player = _player(task, walls=[1.0], idles=[1.0])
+    heard = _heard(task, [right], handed=(right,))
+    player.heard = [replace(heard, committed=challenge.commit([[right]], heard.print_seed)[0] + off)]
+    if believed:
+        belief.confirm_outputs(_trial(task, 10.0), player, load_reference(task), None)
+        return
+    with pytest.raises(Stop, match="of the calls that are timed together"):
+        belief.confirm_outputs(_trial(task, 10.0), player, load_reference(task), None)
+
+
 def test_seeds_of_what_is_worked_out_ahead_do_not_depend_on_how_far_it_got(scale_task):
     from workbench.capture.references import load_reference
 
@@ -237,15 +266,19 @@ def test_a_c_module_is_built_with_the_headers_ready(tmp_path, monkeypatch):
     assert knobs.build.impl is launchers.build
     source = tmp_path / "answer.c"
     source.write_text(
-        '#include "cuda.h"\n#include <Python.h>\n'
-        'static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "answer", NULL, -1, NULL};\n'
+        '#include "cuda.h"\n#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n'
+        "static PyObject* size_of(PyObject* self, PyObject* args) {\n"
+        "    const char* bytes; Py_ssize_t size;\n"
+        '    return PyArg_ParseTuple(args, "y#", &bytes, &size) ? PyLong_FromSsize_t(size) : NULL; }\n'
+        'static PyMethodDef methods[] = {{"size_of", size_of, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};\n'
+        'static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "answer", NULL, -1, methods};\n'
         "PyMODINIT_FUNC PyInit_answer(void) {\n"
         '    PyObject* m = PyModule_Create(&made); PyModule_AddIntConstant(m, "version", CUDA_VERSION); return m; }\n'
     )
     loaded = importlib.util.spec_from_file_location("answer", launchers.build("answer", str(source), str(tmp_path), [], [], []))
     module = importlib.util.module_from_spec(loaded)
     loaded.loader.exec_module(module)
-    assert module.version >= 12000
+    assert module.version >= 12000 and module.size_of(b"four") == 4
     knobs.build.impl = None
 
 

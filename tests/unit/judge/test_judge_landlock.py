@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -73,3 +75,28 @@ def test_the_filter_without_a_network_still_lets_local_sockets_be(judge):
             raise RuntimeError("fine")
     """
     assert "fine" in judged(judge, source).reason
+
+
+def test_temporary_files_are_made_in_its_own_directory(judge):
+    source = """
+        import os, tempfile
+        def scale(x):
+            with tempfile.NamedTemporaryFile() as file:
+                assert os.path.dirname(file.name) == os.environ["TMPDIR"] == os.getcwd()
+            raise RuntimeError("fine")
+    """
+    assert "fine" in judged(judge, source).reason
+
+
+def test_a_fork_forgets_where_the_zygote_made_its_temporary_files(tmp_path):
+    # Where there is a card, the zygote compiles headers in /tmp; Triton's launchers are then built by its forks, which may not write there.
+    source = f"""
+        import os, tempfile
+        assert tempfile.gettempdir() != {str(tmp_path)!r}
+        from workbench.judge import boot, worker, zygote
+        boot.close_in = lambda order: None
+        worker.main = lambda order: print("made in", tempfile.gettempdir(), flush=True)
+        zygote._work({{"sandboxed": False, "environment": {{"TMPDIR": {str(tmp_path)!r}}}}}, [0, os.dup(1), 0])
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, check=True, timeout=120)
+    assert ran.stdout.strip() == f"made in {tmp_path}"
