@@ -127,6 +127,15 @@ def test_a_product_whose_result_is_small_is_always_split_along_its_inner_dimensi
     assert first(256) == ("splitk",) and first(512) == ("splitk", "none") and first(4096) == ("none",)
 
 
+@pytest.mark.parametrize(("rows", "passes"), [(1, ("split",)), (16, ("split",)), (64, ("split", "loop")), (4096, ("loop",))])
+def test_few_and_long_rows_are_split_and_never_left_to_few_programs(rows, passes):
+    def squares(x):
+        return (x * x).sum(-1)
+
+    task = trace(squares, torch.empty(rows, 1 << 22, device="meta"), name="squares")
+    assert experts.choices("reduction", task)["passes"] == passes
+
+
 def test_a_scalar_argument_is_checked():
     def scaled(x, s):
         return x * s

@@ -68,6 +68,8 @@ def row_choices(task: Task, plan: RowPlan) -> dict[str, tuple[Any, ...]]:
     read_once = plan.contiguous and not plan.full_outputs and lanes >= 8192 and set(tracks) == {"online"}
     if "split" in passes and (uneven or programs < processors) and length >= 8192:
         passes = ["split", *(name for name in passes if name != "split")]
+        if uneven and programs * 8 <= processors:
+            passes = [name for name in passes if name != "loop"]  # nearly the whole card would wait, for tenths of a second
     elif (lanes > room or read_once or (scans and lanes >= 16384)) and "loop" in passes:
         # Where nothing is written along the row, or a running sum is carried on, a loop reads it once too, and its programs are small.
         passes = ["loop", *(name for name in passes if name != "loop")]
