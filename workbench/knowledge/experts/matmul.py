@@ -115,8 +115,8 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     if product.dtype == "float32":
         tiles = [(128, 128, 32), (128, 64, 32), (64, 128, 32), (64, 64, 32)]
         if pair:
-            # Three TF32 products take registers that leave no place for a second program of the larger one.
-            first = (64, 64, 32) if shallow and choices.get("precision") == "tf32x3" else (128, 64, 32)
+            # Parts in TF32 take registers that leave no place for a second program of that tile: a shallower one has fewer of them.
+            first = (128, 64, 32) if choices.get("precision") != "tf32x3" else (64, 64, 32) if shallow else (128, 64, 16)
             tiles = [first, *(tile for tile in ((128, 64, 32), (64, 64, 32), (128, 128, 32)) if tile != first)]
         if choices.get("precision") == "ieee":
             tiles = [(128, 128, 16), (64, 64, 16), (128, 64, 16), (64, 64, 32)]
