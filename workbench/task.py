@@ -105,6 +105,7 @@ class Task:
         init_args: for a model: what ``get_init_inputs()`` returned.
         shapes: further shapes that matter, one tuple of input shapes each.
         matmul_precision: ``torch.get_float32_matmul_precision()`` at capture.
+        convolution_tf32: it convolves in float32, and ``torch.backends.cudnn.allow_tf32`` was set at capture, as it is by default.
         target: such as ``cuda:90`` or ``hip:gfx942``.
     """
 
@@ -120,6 +121,7 @@ class Task:
     shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
     precision: Precision = "match"
     matmul_precision: str = "highest"
+    convolution_tf32: bool = False
     differentiable: bool = False
     target: str = "cuda:90"
     changes: tuple[str, ...] = ()
@@ -132,6 +134,12 @@ class Task:
         """Where the arguments stand that the op writes to."""
         names = [spec.name for spec in self.inputs]
         return tuple(names.index(name) for name in self.changes)
+
+    @property
+    def tf32(self) -> bool:
+        """Whether products in float32 may be computed in TF32: the policy says so, or the reference's own may be."""
+        own = (self.matmul_precision != "highest" and self.work.matmul_flops > 0) or self.convolution_tf32
+        return self.precision == "tf32" or own
 
     @property
     def id(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import sys
@@ -129,7 +130,6 @@ def bench_op(
     backends: Sequence[Backend] = ("triton",),
 ) -> Row:  # fmt: skip
     """One op, given as its text or its file; what goes wrong is in the row."""
-    from workbench.bench.memory import memory_for
     from workbench.capture import capture_file
     from workbench.target import detect_target
 
@@ -139,8 +139,7 @@ def bench_op(
             path.write_text(reference, encoding="utf-8")
         try:
             task = capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
-            with memory_for(task):
-                return asyncio.run(_bench(name, task, device, mode, seed, evaluations, backends))
+            return asyncio.run(_bench(name, task, device, mode, seed, evaluations, backends))
         except WorkbenchError as error:
             return Row(name, error=str(error))
 
@@ -148,6 +147,7 @@ def bench_op(
 async def _bench(
     name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int, backends: Sequence[Backend] = ("triton",)
 ) -> Row:  # fmt: skip
+    from workbench.bench.memory import memory_for
     from workbench.fleet import Local
     from workbench.knowledge import inductor
 
@@ -164,7 +164,10 @@ async def _bench(
         judged.append((candidate, evaluation))
         return evaluation
 
+    shares = contextlib.ExitStack()
     try:
+        await fleet.start()  # which takes seconds, and no room on the card
+        shares.enter_context(memory_for(task))
         prepared = await fleet.prepare(None)
         if prepared.inductor:
             own = {"expert": inductor.PROPOSER}
@@ -189,6 +192,7 @@ async def _bench(
         return replace(_row(name, prepared, None, None, judged), error=next((e.reason for _, e in judged if e.reason), "nothing passes"))
     finally:
         await fleet.close()
+        shares.close()
 
 
 async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) -> None:

@@ -25,7 +25,7 @@ SECONDS = 420.0
 
 
 def tasks(directory: str | Path, level: int, only: Sequence[int] = ()) -> tuple[Path, ...]:
-    """The task files of a level, by number.
+    """The task files of a level by number, or those that are asked for in their order.
 
     Raises:
         MisuseError: there are none in that folder.
@@ -34,7 +34,8 @@ def tasks(directory: str | Path, level: int, only: Sequence[int] = ()) -> tuple[
     for folder in folders:
         found = sorted((int(match[1]), path) for path in folder.glob("*.py") if (match := re.match(r"(\d+)_", path.name)))
         if found:
-            return tuple(path for number, path in found if not only or number in only)
+            by_number = dict(found)
+            return tuple(by_number[number] for number in only if number in by_number) if only else tuple(by_number.values())
     raise MisuseError(f"no KernelBench tasks in {directory}: name a checkout, which has KernelBench/level{level} in it")
 
 

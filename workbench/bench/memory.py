@@ -16,7 +16,7 @@ from workbench.task import Task
 SHARES = 16
 """Parts that a card's memory is given out in."""
 
-TENSORS = 10
+TENSORS = 8
 """Bytes that judging takes at its worst, as a multiple of the task's own: float64 truth, copies in three processes, comparison."""
 
 

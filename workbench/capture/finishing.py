@@ -82,7 +82,7 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
         found = trace(with_changed(written.traced or reference.call, task.changed_positions), specs, device, written.free)
         several = "s" if len(changes) > 1 else ""
         notes = (*notes, f"{name} changes its input{several} {' and '.join(changes)} in place: a kernel must change the same, and no other")
-    task = replace(task, random=found.random)
+    task = replace(task, random=found.random, convolution_tf32=_convolves_in_tf32(found))
     notes = (*notes, *written.notes, *_trace_notes(found))
     _check_outputs(found.outputs, name)
     free = list(written.free.values())
@@ -111,6 +111,12 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     if task.random:
         notes = (*notes, f"{name} draws random numbers ({task.random}): a kernel is judged by the distribution of its results")
     return Captured(task, call.value, written.live, shown, str(device), notes)
+
+
+def _convolves_in_tf32(found: Trace) -> bool:
+    """PyTorch's float32 convolutions take TF32 unless they are told not to; its matrix products don't unless they are told to."""
+    convolves = any("convolution" in node.op and node.dtype == "float32" for node in found.graph.nodes)
+    return convolves and torch.backends.cudnn.allow_tf32
 
 
 def _with_changed(live: Callable[[list[Any]], list[torch.Tensor]], changes: Sequence[int]) -> Callable[[list[Any]], list[torch.Tensor]]:

@@ -122,7 +122,7 @@ def _no_tensor_cores(evaluation: Evaluation, task: Task, target: Target) -> Limi
     if not evaluation.resources or any(item.tensor_cores for item in evaluation.resources):
         return None
     heavy = work.matmul_flops / target.peak("float32") > work.bytes / target.bandwidth
-    if not heavy or (work.matmul_dtype == "float32" and task.precision == "match"):
+    if not heavy or (work.matmul_dtype == "float32" and task.precision == "match" and not task.tf32):
         return None
     return Limit(
         "compute",

@@ -83,7 +83,8 @@ def eager_calls(task: Task, target: Target) -> tuple[EagerCall, ...]:
         flops = 0.0
         if node in products:
             flops = _product_flops(node, shapes, task.work, len(products))
-            dtype = "tf32" if node.dtype == "float32" and task.matmul_precision != "highest" else node.dtype
+            coarse = task.convolution_tf32 if "conv" in base(node) else task.matmul_precision != "highest"
+            dtype = "tf32" if node.dtype == "float32" and coarse else node.dtype
             seconds = max(seconds, flops / (target.peak(dtype) * CONSTANTS.library_matmul))
         calls.append(EagerCall(base(node), 1e6 * seconds + target.latency_us + target.launch_us, moved, flops))
     return tuple(calls)

@@ -56,6 +56,14 @@ class Local:
         self._card: str | None = None
         self._told: set[JudgeProcess] = set()
 
+    async def start(self) -> None:
+        """Starts the judges now, not with the first thing that is asked.
+
+        Raises:
+            JudgeLostError: none can be started.
+        """
+        await self._started()
+
     async def prepare(self, probe: Mapping[str, Any] | None = None) -> Prepared:
         """Rebuilds the task in a judge and learns what it costs today.
 

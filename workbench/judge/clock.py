@@ -134,10 +134,11 @@ class Clock:
                 if turn is not None:
                     turn.forget()
                     turn.warm(plan)
+            plan = plan.of(player.typical)
             idler = self._ready_idler(player)
             self._blocks(trial, player, rival, idler, plan)
             player.audit(_AUDITS)
-            hot = [player.hot() for _ in range(5)]
+            hot = [player.hot() for _ in range(min(5, plan.calls))]
             player.block(1)  # so that the late look is at a cold call's output
             player.drop_block(len(player.heard))
         trial.timing = statistics.timing(player.claims)
@@ -272,8 +273,9 @@ class Clock:
                     player.call(self._next_seed())  # compiles, and may take minutes: others may use the card meanwhile
                     with self._alone(None):
                         player.warm(BASELINE)
-                        for _ in range(BASELINE.blocks):
-                            player.block(BASELINE.calls, listen=False)
+                        plan = BASELINE.of(player.typical)
+                        for _ in range(plan.blocks):
+                            player.block(plan.calls, listen=False)
                 if name == "compile":
                     self.generated = self._ask_generated(worker)
         except (WorkerLost, Stop) as error:

@@ -52,6 +52,7 @@ class Context:
         torch.set_grad_enabled(False)
         torch.set_num_threads(sandbox.threads())
         torch.set_float32_matmul_precision(task.matmul_precision)
+        torch.backends.cudnn.allow_tf32 = task.convolution_tf32
         sizes = [spec.nbytes for spec in task.inputs] + [output.nbytes for output in task.outputs]
         kinds: tuple[Kind, ...] = ("record", "device") if self.measured else ("record", "interpret")
         self.pool = Pool(
@@ -126,10 +127,9 @@ class Context:
 
     def allowed(self) -> float:
         """The round-off that the policy grants beyond the outputs' own."""
-        tf32_now = self.task.matmul_precision != "highest" and self.task.work.matmul_flops > 0
         if self.task.precision == "half":
             return compare.ROUND_OFF[torch.bfloat16]
-        return compare.TF32 if self.task.precision == "tf32" or tf32_now else 0.0
+        return compare.TF32 if self.task.tf32 else 0.0
 
     def root_seed(self) -> int:
         """What all seeds of one judging come from: from the operating system, or the one that was asked for."""

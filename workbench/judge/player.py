@@ -7,7 +7,7 @@ import random
 import statistics as plain_statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -22,6 +22,9 @@ from workbench.task import Task
 
 SHORT_US, ENOUGH_US = 75.0, 150.0
 """Calls shorter than the first are timed several at a ring, so that together they take the second at least."""
+
+LONG_US = 2000.0
+"""Calls longer than this vary little from one to the next, so half as many are measured of them."""
 
 _MOST_COPIES, _COPIES_BYTES = 64, 2 << 30
 _LEAD_MARGIN, _LEAST_LEAD_US, _MOST_LEAD_US = 2.0, 150, 20_000
@@ -40,6 +43,12 @@ class Plan:
     warm_calls: int
     warm_seconds: float
     verified: int = 3
+
+    def of(self, typical_us: float) -> Plan:
+        """The plan for calls that take so long."""
+        if typical_us <= LONG_US:
+            return self
+        return replace(self, calls=-(-self.calls // 2), warm_calls=-(-self.warm_calls // 3))
 
 
 QUICK = Plan(blocks=3, calls=5, warm_calls=8, warm_seconds=0.02)
@@ -91,6 +100,7 @@ class Player:
 
     Attributes:
         idles: wall times of the rings without a call that followed the calls of a block; none where none were asked for.
+        typical: about what a call takes, as it was when it was warmed up.
         again: what the answers to second challenges took, when the output had been there for long.
         streams: whether it works on streams of its own.
     """
@@ -103,6 +113,7 @@ class Player:
     count: int = 1
     lead: int = 0
     enqueued: float = 0.0
+    typical: float = 0.0
     claims: list[list[float]] = field(default_factory=list)
     walls: list[list[float]] = field(default_factory=list)
     idles: list[list[float]] = field(default_factory=list)
@@ -225,10 +236,10 @@ class Player:
         self.count, self.lead = 1, 0
         times: list[float] = []
         begun = time.perf_counter()
-        while len(times) < plan.warm_calls or time.perf_counter() - begun < plan.warm_seconds:
+        while len(times) < plan.of(min(times, default=0.0)).warm_calls or time.perf_counter() - begun < plan.warm_seconds:
             times.append(self.call(self.setting.next_seed())[1])
             self._fit_lead()
-        typical = plain_statistics.median(times[len(times) // 2 :])
+        self.typical = typical = plain_statistics.median(times[len(times) // 2 :])
         if typical < SHORT_US:
             task = self.setting.task
             fitting = max(1, _COPIES_BYTES // max(1, sum(spec.nbytes for spec in task.inputs) + sum(self.setting.sizes)))

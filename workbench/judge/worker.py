@@ -124,6 +124,7 @@ class Driver:
         assert self.kind == "baseline", "a candidate's worker never sees the reference"
         full = decode(Task, task)
         torch.set_float32_matmul_precision(full.matmul_precision)
+        torch.backends.cudnn.allow_tf32 = full.convolution_tf32
         reference = load_reference(full, device=device, seed=seed)
         self.device = device
         self.module = reference.module

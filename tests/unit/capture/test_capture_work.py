@@ -87,6 +87,16 @@ def test_precision_of_products_is_recorded() -> None:
         torch.set_float32_matmul_precision(before)
 
 
+def test_whether_convolutions_take_tf32_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = "def f(x, w): return F.conv2d(x, w)\nf(torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3))"
+    for allowed in (True, False):
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", allowed)
+        task = capture(cell).task
+        assert task.convolution_tf32 is task.tf32 is allowed
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    assert not capture("def f(a): return a @ a\nf(torch.randn(4, 4))").task.tf32
+
+
 def test_outputs_are_flat_with_their_strides() -> None:
     outputs = capture_call(lambda x: {"a": x.t(), "b": [x.sum(), None, 3]}, (torch.randn(4, 6),), name="f").task.outputs
     assert [(output.shape, output.dtype, output.strides) for output in outputs] == [((6, 4), "float32", (1, 6)), ((), "float32", ())]

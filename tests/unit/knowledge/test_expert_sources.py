@@ -104,6 +104,8 @@ def test_policy_decides_the_precision_of_float32_products():
 
 
 def test_a_convolution_offers_what_pytorchs_own_computes_in():
+    from dataclasses import replace
+
     def convolved(x, w):
         return torch.nn.functional.conv2d(x, w)
 
@@ -111,9 +113,10 @@ def test_a_convolution_offers_what_pytorchs_own_computes_in():
         return torch.nn.functional.conv2d(x, w)
 
     task = trace(convolved, torch.empty(4, 64, 64, 64, device="meta"), torch.empty(64, 64, 3, 3, device="meta"), name="convolved")
-    assert experts.choices("convolution", task)["precision"][:2] == ("bf16x6", "tf32")
+    assert "tf32" not in experts.choices("convolution", task)["precision"]
+    assert experts.choices("convolution", replace(task, convolution_tf32=True))["precision"][:2] == ("tf32", "bf16x6")
     task = trace(pointwise, torch.empty(4, 64, 64, 64, device="meta"), torch.empty(64, 64, 1, 1, device="meta"), name="pointwise")
-    assert experts.choices("matmul", task)["precision"][:2] == ("bf16x6", "tf32")
+    assert experts.choices("matmul", replace(task, convolution_tf32=True))["precision"][:2] == ("tf32", "bf16x6")
 
 
 def test_a_product_whose_result_is_small_is_always_split_along_its_inner_dimension():

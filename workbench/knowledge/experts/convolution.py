@@ -20,8 +20,8 @@ CARD = """\
 A convolution is a matrix product of the weights (channels by taps of the window) with a matrix of what each window sees. That matrix is
 never written: a program gathers its tile of it from the image, which the caches hold, and multiplies it on tensor cores. Positions run
 along the image's rows, so that neighbouring threads read neighbouring elements; weights are small and stay in the L2. Bias, activation
-and scale follow in registers. PyTorch's own float32 convolutions use TF32 unless they are told not to; these keep float32's digits, by
-operands in several parts, and offer TF32 where it is allowed. Where a transposed convolution has a stride, a program takes results that
+and scale follow in registers. PyTorch's own float32 convolutions use TF32 unless they are told not to, and then so may these; else they
+keep float32's digits, by operands in several parts. Where a transposed convolution has a stride, a program takes results that
 meet the same taps, and multiplies no others."""
 
 

@@ -151,13 +151,9 @@ def float32_choices(task: Task) -> dict[str, tuple[Any, ...]]:
 
 def precisions(task: Task) -> tuple[str, ...]:
     """The ways to multiply float32 that the Task's policy and target allow, the most promising first."""
-    exact = task.precision == "match" and task.matmul_precision == "highest"
     ways = ["bf16x6", "ieee"] if get_target(task.target).backend == "hip" else ["bf16x6", "tf32x3", "ieee"]
-    if not exact:
-        return ("tf32", *ways)
-    # PyTorch's own convolutions take TF32 unless they are told not to, and are as far from the truth: second, whatever the policy.
-    convolves = any("convolution" in node.op for node in task.graph.nodes)
-    return (ways[0], "tf32", *ways[1:]) if convolves else tuple(ways)
+    coarse = task.tf32 or task.precision == "half" or task.matmul_precision != "highest"
+    return ("tf32", *ways) if coarse else tuple(ways)
 
 
 def split_values(task: Task, tiles: int, inner: int, step: int) -> list[int]:

@@ -122,7 +122,7 @@ def _pieces(brief: Brief, expert_source: ExpertSource) -> list[Piece]:
         Piece("inputs", describe_inputs(task), MUST, least=150),
         Piece("bans", "; ".join(brief.bans), MUST),
         Piece("hints", "; ".join(brief.hints), 0.95),
-        Piece("target", describe_target(task.target), 0.5 if repair else 0.85),
+        Piece("target", describe_target(task.target) + (_TF32 if task.tf32 else ""), 0.5 if repair else 0.85),
         Piece("role", _role(brief), 0.3 if repair else 0.8),
         Piece("left", _left(brief), 0.1),
     ]
@@ -192,6 +192,9 @@ def _spec(spec: InputSpec) -> str:
     layout = "contiguous" if tuple(dense) == spec.strides or not spec.shape else f"strides {list(spec.strides)}"
     role = "" if spec.role == "input" else f", {spec.role}"
     return f"{spec.name}: {spec.dtype}{list(spec.shape)}, {layout}{role}, {spec.values.kind} values"
+
+
+_TF32 = " Products of float32 may be computed in TF32, as the reference's are."
 
 
 def describe_target(name: str) -> str:
