@@ -6,7 +6,7 @@
  */
 
 import type { Point } from "../../protocol";
-import { h, onResize, perFrame, put, s, say } from "./dom";
+import { h, onResize, perFrame, put, s, say, whenIdle } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
 import { colour, glyph, mark } from "./marks";
@@ -26,6 +26,7 @@ const COVERS = 1.5;
 
 interface Frame {
   width: number;
+  last: number;
   y: Scale;
   x(n: number): number;
 }
@@ -40,7 +41,8 @@ export class Chart {
   /** What must be seen above the marks: the best so far, and rings. */
   private readonly front = s("svg", { class: "kw-front", "aria-hidden": "true" });
   private readonly cursorMark = s("path", { class: "kw-cursor" });
-  private readonly again: () => void;
+  private readonly later: () => void;
+  private width = 0;
   private frame: Frame | null = null;
   private cursor = -1;
   private legended = "";
@@ -56,16 +58,20 @@ export class Chart {
       this.legend,
       this.live,
     );
-    const draw = (this.again = perFrame(signal, () => this.draw()));
+    const draw = perFrame(signal, () => this.draw());
+    this.later = whenIdle(signal, (left) => this.drawMarks(left));
     store.on("run", signal, draw);
     store.on("selected", signal, draw);
-    onResize(parent, signal, draw);
+    onResize(this.svg.parentElement!, signal, (width) => {
+      if (width === 0 || width === this.width) return; // 0: hidden, so it will be as wide as it was
+      this.width = width;
+      draw();
+    });
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerleave", () => this.move(-1));
     this.svg.addEventListener("click", () => this.choose());
     this.svg.addEventListener("keydown", (event) => this.key(event));
     this.svg.addEventListener("blur", () => this.move(-1));
-    draw();
   }
 
   focus(): void {
@@ -74,10 +80,8 @@ export class Chart {
 
   private draw(): void {
     const { header, points } = this.store;
-    const width = Math.max(260, this.svg.parentElement?.clientWidth ?? 0);
-    this.svg.setAttribute("width", String(width));
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    if (!header) return;
+    if (!header || this.width === 0) return;
+    const width = Math.max(260, this.width);
     const lines = this.lines();
     const known = points.length > 0 || lines.length > 0;
     const { low, high } = this.store.tally;
@@ -85,17 +89,16 @@ export class Chart {
     const last = reach(points.at(-1)?.n ?? 0);
     const span = width - MARGIN.left - MARGIN.right;
     const x = (n: number): number => MARGIN.left + 8 + ((n - 1) / (last - 1)) * (span - 16);
-    this.frame = { width, x, y };
+    this.frame = { width, last, x, y };
     const measured = header.modelled ? `, modelled for ${header.target}` : header.device ? `, measured on ${header.device.replace(/^gpu: /, "")}` : "";
     say(this.title, `Time per evaluation${measured}${known && y.log ? ", log scale" : ""}`);
     this.svg.setAttribute("aria-label", this.describe());
-    for (const layer of [this.plot.element, this.front]) {
-      for (const name of ["width", "viewBox"]) layer.setAttribute(name, this.svg.getAttribute(name)!);
+    for (const layer of [this.svg, this.plot.element, this.front]) {
+      layer.setAttribute("width", String(width));
+      layer.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     }
-    this.plot.element.classList.toggle("kw-dense", points.length > MANY);
     put(this.front, ...this.steps(), this.chosen(), this.cursorMark);
-    const radius = points.length > MANY ? 2 : points.length > 300 ? 2.8 : 3.8;
-    const more = this.plot.update(points, `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${this.store.replaced}`, (some) => [...this.failures(some), ...this.marks(some, radius)]);
+    this.drawMarks();
     put(
       this.svg,
       ...(known ? this.axes(last) : []),
@@ -104,7 +107,17 @@ export class Chart {
       points.length === 0 && s("text", { class: "kw-empty-chart", x: (width - MARGIN.right + MARGIN.left) / 2, y: HEIGHT / 2 }, this.nothing()),
     );
     this.drawLegend();
-    if (more) this.again();
+  }
+
+  /** Marks that are not drawn yet; thousands only where there is time `left` for them. */
+  private drawMarks(left?: () => number): void {
+    const { header, points, replaced } = this.store;
+    if (!header || !this.frame) return;
+    const { width, last, y } = this.frame;
+    const radius = points.length > MANY ? 2 : points.length > 300 ? 2.8 : 3.8;
+    this.plot.element.classList.toggle("kw-dense", points.length > MANY);
+    const key = `${width} ${last} ${y.key} ${radius} ${header.islands.length} ${replaced}`;
+    if (this.plot.update(points, key, (some) => [...this.failures(some), ...this.marks(some, radius)], left)) this.later();
   }
 
   private nothing(): string {

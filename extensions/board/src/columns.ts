@@ -1,21 +1,31 @@
-/** The table's columns: a head, a cell that is made once per pooled row, and how to fill it. */
+/**
+ * The table's columns: a head, and the cells of a row.
+ *
+ * A cell is made once for each row in sight and then filled again and again, four rows a frame while the table is scrolled. So its
+ * elements stay, only what differs from the row before is written, and most of what stands in a cell needs no clip and no layer.
+ */
 
 import type { Row } from "../../protocol";
-import { h, put, say } from "./dom";
+import { h, put } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
-import { glyph } from "./marks";
+import { islandImage, verdictImage } from "./images";
 import type { Key } from "./order";
 import type { Store } from "./store";
-import { VERDICTS, icon, passes } from "./verdicts";
+import { VERDICTS, passes } from "./verdicts";
+
+export interface Cell {
+  readonly element: HTMLElement;
+  /** Shows a row. Cells are used again for other rows, so everything must be set. */
+  fill(row: Row, depth: number, store: Store): void;
+}
 
 export interface Column {
   key: Key;
   label: string;
   title: string;
   name: string;
-  /** Fills a cell. Cells are used again for other rows, so everything must be set. */
-  fill(cell: HTMLElement, row: Row, depth: number, store: Store): void;
+  cell(): Cell;
 }
 
 const DEEPEST = 6;
@@ -26,19 +36,36 @@ export const COLUMNS: Column[] = [
     label: "Variant",
     title: "In the order in which the search asked for them.",
     name: "id",
-    fill(cell, row, depth, store) {
-      const best = store.header?.best?.id === row.id;
-      const pinned = store.header?.pinned === row.id;
-      put(
-        cell,
-        depth > 0 && h("span", { class: "kw-branch", style: `width:${Math.min(depth, DEEPEST) * 12}px`, "aria-hidden": "true" }, "└"),
-        h("b", {}, row.id),
-        best && h("span", { class: "kw-badge kw-badge-best" }, "best"),
-        row.accepted && h("span", { class: "kw-badge kw-badge-accepted" }, "✓", h("span", { class: "kw-sr" }, "accepted")),
-        pinned && h("span", { class: "kw-badge" }, "pin", h("span", { class: "kw-sr" }, "pinned")),
-      );
-      const states = [best && "the best so far", row.accepted && "accepted", pinned && "pinned"].filter(Boolean);
-      cell.title = [row.id, ...states, depth ? `generation ${depth + 1} in this tree` : ""].filter(Boolean).join(", ");
+    cell() {
+      const name = new Text();
+      const bold = h("b", {}, name);
+      const element = made("id", bold);
+      const write = writer(name);
+      const about = titles(element);
+      let drawn = "";
+      return {
+        element,
+        fill(row, depth, store) {
+          const best = store.header?.best?.id === row.id;
+          const pinned = store.header?.pinned === row.id;
+          write(row.id);
+          const around = `${depth} ${best} ${row.accepted} ${pinned}`;
+          if (around !== drawn) {
+            drawn = around;
+            put(
+              element,
+              depth > 0 && h("span", { class: "kw-branch", style: `width:${Math.min(depth, DEEPEST) * 12}px`, "aria-hidden": "true" }, "└"),
+              bold,
+              best && h("span", { class: "kw-badge kw-badge-best" }, "best"),
+              row.accepted && h("span", { class: "kw-badge kw-badge-accepted" }, "✓", h("span", { class: "kw-sr" }, "accepted")),
+              pinned && h("span", { class: "kw-badge" }, "pin", h("span", { class: "kw-sr" }, "pinned")),
+            );
+            element.classList.toggle("kw-clip", depth > 0 || best || row.accepted || pinned);
+          }
+          const states = [best && "the best so far", row.accepted && "accepted", pinned && "pinned"].filter(Boolean);
+          about([row.id, ...states, depth ? `generation ${depth + 1} in this tree` : ""].filter(Boolean).join(", "));
+        },
+      };
     },
   },
   {
@@ -46,11 +73,28 @@ export const COLUMNS: Column[] = [
     label: "Verdict",
     title: WORDS.verdict,
     name: "verdict",
-    fill(cell, row) {
-      const look = VERDICTS[row.verdict];
-      put(cell, h("span", { class: `kw-verdict kw-${look.tone}` }, icon(row.verdict), h("span", {}, look.word)),
-        row.judged_by !== "" && h("span", { class: "kw-by" }, row.judged_by.split(/[ (]/)[0] ?? ""));
-      cell.title = `${row.reason || look.means}${row.judged_by ? `\nJudged by ${row.judged_by}` : ""}`;
+    cell() {
+      const icon = h("span", { class: "kw-image", "aria-hidden": "true" });
+      const word = new Text();
+      const verdict = h("span", {}, icon, h("span", {}, word));
+      const by = new Text();
+      const element = made("verdict", verdict, h("span", { class: "kw-by" }, by));
+      const [write, writeBy, about] = [writer(word), writer(by), titles(element)];
+      let drawn = "";
+      return {
+        element,
+        fill(row) {
+          const look = VERDICTS[row.verdict];
+          if (drawn !== row.verdict) {
+            drawn = row.verdict;
+            verdict.className = `kw-verdict kw-${look.tone}`;
+            icon.style.backgroundImage = verdictImage(row.verdict);
+          }
+          write(look.word);
+          writeBy(row.judged_by.split(/[ (]/)[0] ?? "");
+          about(`${row.reason || look.means}${row.judged_by ? `\nJudged by ${row.judged_by}` : ""}`);
+        },
+      };
     },
   },
   {
@@ -58,21 +102,33 @@ export const COLUMNS: Column[] = [
     label: "Time",
     title: "Median time of one call. The bar is the share of the floor that it reaches: a full bar is as fast as physics allows.",
     name: "time",
-    fill(cell, row, _depth, store) {
-      const floor = store.header?.floor_us;
-      if (row.time_us === null) {
-        put(cell, h("span", { class: "kw-dim" }, "–"));
-        cell.title = "No time: it did not run right.";
-        return;
-      }
-      const share = floor ? Math.min(1, floor / row.time_us) : 0;
-      put(
-        cell,
-        h("span", { class: `kw-num${row.modelled ? " kw-num-modelled" : ""}${passes(row.verdict) ? "" : " kw-dim"}` }, format.time(row.time_us)),
-        h("span", { class: "kw-bar" }, h("span", { class: `kw-bar-fill${passes(row.verdict) ? "" : " kw-bar-dim"}`, style: `width:${share * 100}%` })),
-      );
-      const range = row.low_us !== null && row.high_us !== null && !row.modelled ? `, ${format.interval(row.low_us, row.high_us)}` : "";
-      cell.title = `${format.time(row.time_us)}${range}${row.modelled ? " (modelled)" : ""}${floor ? `: ${format.percent(share)} of the floor` : ""}`;
+    cell() {
+      const time = new Text();
+      const figure = h("span", {}, time);
+      const bar = h("span", {});
+      const element = made("time", figure, bar);
+      const [write, look, lookOfBar, about] = [writer(time), classes(figure), classes(bar), titles(element)];
+      return {
+        element,
+        fill(row, _depth, store) {
+          const floor = store.header?.floor_us;
+          bar.hidden = row.time_us === null;
+          if (row.time_us === null) {
+            write("–");
+            look("kw-dim");
+            about("No time: it did not run right.");
+            return;
+          }
+          const share = floor ? Math.min(1, floor / row.time_us) : 0;
+          const passed = passes(row.verdict);
+          write(format.time(row.time_us));
+          look(`kw-num${row.modelled ? " kw-num-modelled" : ""}${passed ? "" : " kw-dim"}`);
+          lookOfBar(passed ? "kw-reached" : "kw-reached kw-reached-dim");
+          bar.style.backgroundSize = `${(share * 100).toFixed(1)}% 100%`;
+          const range = row.low_us !== null && row.high_us !== null && !row.modelled ? `, ${format.interval(row.low_us, row.high_us)}` : "";
+          about(`${format.time(row.time_us)}${range}${row.modelled ? " (modelled)" : ""}${floor ? `: ${format.percent(share)} of the floor` : ""}`);
+        },
+      };
     },
   },
   {
@@ -80,18 +136,30 @@ export const COLUMNS: Column[] = [
     label: "vs eager",
     title: `${WORDS.against} Where times are modelled: the share of the modelled eager time, in italics.`,
     name: "eager",
-    fill(cell, row, _depth, store) {
-      const eager = store.header?.eager?.timing;
-      if (row.time_us === null || !eager || eager.modelled !== row.modelled) {
-        put(cell, h("span", { class: "kw-dim" }, "–"));
-        cell.title = row.time_us === null ? "No time." : "Eager has no time of the same kind.";
-      } else if (row.modelled) {
-        put(cell, h("span", { class: "kw-num kw-num-modelled" }, format.percent(row.time_us / eager.median_us)));
-        cell.title = WORDS.modelledShare;
-      } else {
-        put(cell, h("span", { class: "kw-num" }, format.ratio(eager.median_us / row.time_us)));
-        cell.title = row.speedup === null ? WORDS.against : `${format.ratio(row.speedup)} over ${row.against}, the faster baseline.`;
-      }
+    cell() {
+      const ratio = new Text();
+      const figure = h("span", {}, ratio);
+      const element = made("eager", figure);
+      const [write, look, about] = [writer(ratio), classes(figure), titles(element)];
+      return {
+        element,
+        fill(row, _depth, store) {
+          const eager = store.header?.eager?.timing;
+          if (row.time_us === null || !eager || eager.modelled !== row.modelled) {
+            write("–");
+            look("kw-dim");
+            about(row.time_us === null ? "No time." : "Eager has no time of the same kind.");
+          } else if (row.modelled) {
+            write(format.percent(row.time_us / eager.median_us));
+            look("kw-num kw-num-modelled");
+            about(WORDS.modelledShare);
+          } else {
+            write(format.ratio(eager.median_us / row.time_us));
+            look("kw-num");
+            about(row.speedup === null ? WORDS.against : `${format.ratio(row.speedup)} over ${row.against}, the faster baseline.`);
+          }
+        },
+      };
     },
   },
   {
@@ -99,9 +167,24 @@ export const COLUMNS: Column[] = [
     label: "Island",
     title: WORDS.island,
     name: "island",
-    fill(cell, row, _depth, store) {
-      put(cell, row.island !== "" && glyph(store.island(row.island)), h("span", { class: "kw-cut" }, store.islandShort(row.island) || "–"));
-      cell.title = [row.island, store.header?.islands.find((island) => island.name === row.island)?.aim || WORDS.island].filter(Boolean).join(": ");
+    cell() {
+      const glyph = h("span", { class: "kw-image kw-image-glyph", "aria-hidden": "true" });
+      const name = new Text();
+      const element = made("island", glyph, h("span", { class: "kw-cut" }, name));
+      const [write, about] = [writer(name), titles(element)];
+      let drawn = "";
+      return {
+        element,
+        fill(row, _depth, store) {
+          const islands = store.header?.islands.length ?? 0;
+          if (drawn === `${row.island} ${islands}`) return;
+          drawn = `${row.island} ${islands}`;
+          glyph.hidden = row.island === "";
+          glyph.style.backgroundImage = islandImage(store.island(row.island));
+          write(store.islandShort(row.island) || "–");
+          about([row.island, store.header?.islands.find((island) => island.name === row.island)?.aim || WORDS.island].filter(Boolean).join(": "));
+        },
+      };
     },
   },
   {
@@ -109,25 +192,31 @@ export const COLUMNS: Column[] = [
     label: "Proposer",
     title: WORDS.proposer,
     name: "proposer",
-    fill(cell, row) {
-      say(cell, row.proposer || "–");
-      cell.title = `${row.proposer || "unknown"} (${row.kind})`;
-    },
+    cell: () => words("proposer", (row) => row.proposer, (row) => `${row.proposer || "unknown"} (${row.kind})`),
   },
   {
     key: "parent",
     label: "From",
     title: WORDS.lineage,
     name: "parent",
-    fill(cell, row) {
-      put(
-        cell,
-        ...row.parents
-          .slice(0, 2)
-          .map((id) => h("button", { type: "button", class: "kw-link", tabindex: -1, "data-select": id, title: `Select ${id}, its parent` }, id)),
-        row.parents.length === 0 && h("span", { class: "kw-dim" }, row.kind === "person" ? "you" : "seed"),
-      );
-      cell.title = row.parents.length ? `Made from ${row.parents.join(" and ")}` : "Has no parent.";
+    cell() {
+      const element = made("parent");
+      const about = titles(element);
+      let drawn: string | null = null;
+      return {
+        element,
+        fill(row) {
+          const now = row.parents.slice(0, 2).join(" ") || (row.kind === "person" ? "/you" : "/seed");
+          if (now === drawn) return;
+          drawn = now;
+          const links = [...element.querySelectorAll("button")];
+          if (row.parents.length === 1 && links.length === 1) link(links[0]!, row.parents[0]!);
+          else if (row.parents.length) put(element, ...row.parents.slice(0, 2).map((id) => link(h("button", { type: "button", class: "kw-link", tabindex: -1 }), id)));
+          else put(element, h("span", { class: "kw-dim" }, now.slice(1)));
+          element.classList.toggle("kw-clip", row.parents.length > 1);
+          about(row.parents.length ? `Made from ${row.parents.join(" and ")}` : "Has no parent.");
+        },
+      };
     },
   },
   {
@@ -135,19 +224,58 @@ export const COLUMNS: Column[] = [
     label: "Plan",
     title: WORDS.plan,
     name: "plan",
-    fill(cell, row) {
-      say(cell, row.plan || "–");
-      cell.title = row.plan;
-    },
+    cell: () => words("plan", (row) => row.plan, (row) => row.plan),
   },
   {
     key: "judged",
     label: "Judged by",
     title: WORDS.judged,
     name: "judged",
-    fill(cell, row) {
-      say(cell, row.judged_by || "–");
-      cell.title = row.judged_by ? `Judged by ${row.judged_by}` : WORDS.judged;
-    },
+    cell: () => words("judged", (row) => row.judged_by, (row) => (row.judged_by ? `Judged by ${row.judged_by}` : WORDS.judged)),
   },
 ];
+
+function made(name: string, ...children: Node[]): HTMLElement {
+  return h("div", { class: `kw-td kw-col-${name}`, role: "gridcell" }, ...children);
+}
+
+/** A cell of nothing but text, cut where it is too long. */
+function words(name: string, of: (row: Row) => string, means: (row: Row) => string): Cell {
+  const text = new Text();
+  const element = made(name, text);
+  const [write, about] = [writer(text), titles(element)];
+  return {
+    element,
+    fill(row) {
+      write(of(row) || "–");
+      about(means(row));
+    },
+  };
+}
+
+function link(element: HTMLButtonElement, id: string): HTMLButtonElement {
+  element.textContent = id;
+  element.dataset["select"] = id;
+  element.title = `Select ${id}, its parent`;
+  return element;
+}
+
+/** What follows writes only what differs from what was written last. */
+function writer(text: Text): (now: string) => void {
+  return last((now) => (text.data = now));
+}
+
+function titles(element: HTMLElement): (now: string) => void {
+  return last((now) => (element.title = now));
+}
+
+function classes(element: HTMLElement): (now: string) => void {
+  return last((now) => (element.className = now));
+}
+
+function last(set: (now: string) => void): (now: string) => void {
+  let drawn: string | null = null;
+  return (now) => {
+    if (now !== drawn) set((drawn = now));
+  };
+}

@@ -8,6 +8,10 @@ interface Props {
   [attribute: string]: unknown;
 }
 
+const LATEST = 400;
+/** What idle work may take where nobody says when it is in the way, in ms. */
+const A_SLICE = 8;
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
@@ -56,9 +60,28 @@ export function perFrame(signal: AbortSignal, act: () => void): () => void {
   };
 }
 
-/** Calls `act` when the element's size changes, until the signal ends it. */
-export function onResize(element: Element, signal: AbortSignal, act: () => void): void {
-  const observer = new ResizeObserver(act);
+/** Calls `act` when there is nothing better to do, with the ms that it may take: once however often it is asked, and in `LATEST` ms anyway. */
+export function whenIdle(signal: AbortSignal, act: (left: () => number) => void): () => void {
+  let asked = false;
+  return () => {
+    if (asked || signal.aborted) return;
+    asked = true;
+    const run = (deadline?: IdleDeadline): void => {
+      asked = false;
+      const until = performance.now() + A_SLICE;
+      if (!signal.aborted) act(() => (deadline && !deadline.didTimeout ? deadline.timeRemaining() : until - performance.now()));
+    };
+    if (typeof requestIdleCallback === "function") requestIdleCallback(run, { timeout: LATEST });
+    else setTimeout(run, LATEST / 4);
+  };
+}
+
+/** Calls `act` when the element's size changes, with its width and height inside, until the signal ends it. They are 0 while it is hidden. */
+export function onResize(element: Element, signal: AbortSignal, act: (width: number, height: number) => void): void {
+  const observer = new ResizeObserver((entries) => {
+    const { width, height } = entries.at(-1)!.contentRect;
+    act(width, height);
+  });
   observer.observe(element);
   signal.addEventListener("abort", () => observer.disconnect());
 }

@@ -6,6 +6,7 @@ import { mountControls } from "./controls";
 import { button, h } from "./dom";
 import { fit } from "./fit";
 import { mountHeader } from "./header";
+import { mountImages } from "./images";
 import { Inspector } from "./inspector";
 import { mountKeys } from "./keys";
 import { mountLive } from "./live";
@@ -44,6 +45,7 @@ function render({ model, el }: Props): () => void {
   fit(root, { name: "kw", under: [560, 720], over: [940, 1500] }, life.signal);
   fit(table, { name: "kw-rows", under: [600, 680, 860] }, life.signal);
   el.replaceChildren(root);
+  mountImages(root, life.signal);
   const wide = button("Widen", "Gives the variant the whole width. Key: w", () => {
     const on = board.classList.toggle("kw-wide");
     wide.textContent = on ? "Narrow" : "Widen";

@@ -2,15 +2,16 @@
  * The marks of the chart, made once.
  *
  * Points come one by one to thousands that stand already. They are drawn in chunks that lie side by side, in a layer of its own: what
- * has been drawn is neither parsed nor painted again when a point is added, nor while the table beside it is scrolled.
+ * has been drawn is neither parsed nor painted again when a point is added, nor while the table beside it is scrolled. Thousands at once
+ * are drawn when nothing else is to be done: who opens a run reads its head and its table first.
  */
 
 import type { Point } from "../../protocol";
 import { s } from "./dom";
 
 const CHUNK = 256;
-/** Chunks that one frame draws: ten thousand marks at once would hold up everything else on the screen. */
-const A_FRAME = 8;
+/** Fewer points than these are drawn at once. */
+const SOON = 2 * CHUNK;
 
 export class Plot {
   readonly element = s("svg", { class: "kw-plot", "aria-hidden": "true" });
@@ -20,11 +21,12 @@ export class Plot {
   private tail: SVGElement | null = null;
 
   /**
-   * Shows the points. `key` names everything but them that the drawing depends on; `draw` makes the marks of a few neighbours.
+   * Shows the points. `key` names everything but them that the drawing depends on; `draw` makes the marks of a few neighbours. Where many
+   * are to be drawn, `left` says how many ms there are for it; without it they wait.
    *
-   * Returns whether some are left for the next frame.
+   * Returns whether some are left for later.
    */
-  update(points: readonly Point[], key: string, draw: (some: readonly Point[]) => SVGElement[]): boolean {
+  update(points: readonly Point[], key: string, draw: (some: readonly Point[]) => SVGElement[], left?: () => number): boolean {
     if (key !== this.key || points.length < this.drawn) {
       this.key = key;
       this.element.replaceChildren();
@@ -32,10 +34,11 @@ export class Plot {
       this.whole = this.drawn = 0;
     }
     if (points.length === this.drawn) return false;
+    if (!left && points.length - this.drawn > SOON) return true;
     this.tail?.remove();
     this.tail = null;
-    for (let left = A_FRAME; points.length - this.whole >= CHUNK; left -= 1) {
-      if (left === 0) {
+    for (let one = 0; points.length - this.whole >= CHUNK; one += 1) {
+      if (left && one && left() < 2) {
         this.drawn = this.whole;
         return true;
       }

@@ -6,10 +6,12 @@
  */
 
 import { COLUMNS } from "./columns";
+import type { Cell } from "./columns";
 import { h, onResize, perFrame, say } from "./dom";
 import { Filters } from "./filters";
 import { INITIAL, arrange, rearrange } from "./order";
 import type { Key, Line, View } from "./order";
+import type { Row } from "../../protocol";
 import type { Store } from "./store";
 
 const ROW = 27;
@@ -21,9 +23,13 @@ const FEW = 200;
 
 interface Slot {
   element: HTMLElement;
-  cells: HTMLElement[];
-  drawn: string;
+  cells: Cell[];
+  /** What it shows: rows are never changed, others take their place. */
+  row: Row | null;
+  depth: number;
+  around: string;
   position: number;
+  selected: boolean;
 }
 
 let tables = 0;
@@ -47,6 +53,8 @@ export class Table {
   private renewed = -1;
   private found = { lines: this.lines, id: "", at: -1 };
   private follow = false;
+  /** For how many lines the body has room. */
+  private tall = -1;
 
   constructor(
     parent: Element,
@@ -133,7 +141,7 @@ export class Table {
     const total = this.lines.length;
     this.filters.draw(total);
     attribute(this.grid, "aria-rowcount", String(total + 1));
-    this.body.style.height = `${total * ROW}px`;
+    if (this.tall !== total) this.body.style.height = `${(this.tall = total) * ROW}px`;
     this.grid.hidden = total === 0;
     this.empty.hidden = total !== 0;
     if (total === 0) {
@@ -179,6 +187,8 @@ export class Table {
   private show(from: number, until: number): void {
     const wanted = new Set<string>();
     for (let position = from; position < until; position += 1) wanted.add(this.lines[position]!.row.id);
+    const { header } = this.store;
+    const around = `${header?.pinned} ${header?.best?.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length}`;
     for (const [id, slot] of this.slots) {
       if (wanted.has(id)) continue;
       this.slots.delete(id);
@@ -192,7 +202,7 @@ export class Table {
         slot.element.hidden = false;
         this.slots.set(line.row.id, slot);
       }
-      this.fill(slot, line, position);
+      this.fill(slot, line, position, around);
     }
     for (const slot of this.spare) slot.element.hidden = true;
   }
@@ -207,29 +217,30 @@ export class Table {
   }
 
   private slot(): Slot {
-    const cells = COLUMNS.map((column) => h("div", { class: `kw-td kw-col-${column.name}`, role: "gridcell" }));
-    const element = h("div", { class: "kw-tr", role: "row" }, ...cells);
+    const cells = COLUMNS.map((column) => column.cell());
+    const element = h("div", { class: "kw-tr", role: "row", "aria-selected": "false" }, ...cells.map((cell) => cell.element));
     this.body.append(element);
-    return { element, cells, drawn: "", position: -1 };
+    return { element, cells, row: null, depth: 0, around: "", position: -1, selected: false };
   }
 
-  private fill(slot: Slot, line: Line, position: number): void {
+  /** `around` is what stands outside of a row and shows in it. */
+  private fill(slot: Slot, line: Line, position: number, around: string): void {
     const { row, depth } = line;
     const { element } = slot;
-    attribute(element, "aria-selected", String(row.id === this.store.selected));
+    const selected = row.id === this.store.selected;
+    if (slot.selected !== selected) element.setAttribute("aria-selected", String((slot.selected = selected)));
     if (slot.position !== position) {
       slot.position = position;
       element.style.top = `${position * ROW}px`;
       element.setAttribute("aria-rowindex", String(position + 2));
-      element.classList.toggle("kw-odd", position % 2 === 1);
     }
-    const header = this.store.header;
-    const state = `${row.id} ${row.verdict} ${row.evaluations} ${depth} ${header?.pinned === row.id} ${row.accepted} ${header?.best?.id === row.id} ${header?.floor_us} ${header?.eager?.timing?.median_us} ${header?.islands.length} ${row.time_us}`;
-    if (slot.drawn === state) return;
-    slot.drawn = state;
-    element.id = `${this.prefix}-${row.id}`;
-    element.dataset["id"] = row.id;
-    COLUMNS.forEach((column, place) => column.fill(slot.cells[place]!, row, depth, this.store));
+    if (slot.row === row && slot.depth === depth && slot.around === around) return;
+    if (slot.row?.id !== row.id) {
+      element.id = `${this.prefix}-${row.id}`;
+      element.dataset["id"] = row.id;
+    }
+    [slot.row, slot.depth, slot.around] = [row, depth, around];
+    for (const cell of slot.cells) cell.fill(row, depth, this.store);
   }
 
   private click(event: MouseEvent): void {
