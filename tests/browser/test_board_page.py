@@ -442,6 +442,43 @@ def test_the_words_are_explained(shown):
         assert f"{word}:" in text
 
 
+# ---- rows
+
+LOOKS = """[...document.querySelectorAll('.kw-tbody .kw-tr:not([hidden])')]
+    .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).slice(0, 12).map((row) => [row.dataset.id, row.ariaSelected, row.innerText,
+        [...row.querySelectorAll('[title]')].map((one) => one.title), row.querySelector('.kw-verdict').className,
+        [...row.querySelectorAll('.kw-image:not([hidden])')].map((one) => getComputedStyle(one).backgroundImage),
+        [...row.querySelectorAll('.kw-reached:not([hidden])')].map((one) => [one.className, getComputedStyle(one).backgroundSize])])"""
+
+
+def test_a_row_that_is_used_again_looks_as_a_new_one(page, measured):
+    open_board(page, measured)
+    first = rows(page) and page.evaluate(LOOKS)
+    assert len({look[4] for look in first}) == 1 and all(image.startswith("url(") for look in first for image in look[5])
+    for name in ("Verdict", "Island", "Lineage", "Plan", "Variant", "Verdict", "Verdict"):  # the last shows failures first
+        page.get_by_role("button", name=name, exact=True).click()
+        rows(page)
+    failed = page.evaluate(LOOKS)
+    assert all(look[4] != first[0][4] for look in failed)
+    page.get_by_role("button", name="Time", exact=True).click()
+    rows(page)
+    assert page.evaluate(LOOKS) == first
+
+
+def test_what_is_drawn_in_rows_follows_the_theme(shown):
+    images = (
+        "[...document.querySelectorAll('.kw-tbody .kw-tr:not([hidden]) .kw-image')].map((one) => getComputedStyle(one).backgroundImage)"
+    )
+    light = rows(shown) and shown.evaluate(images)
+    shown.evaluate("""() => {
+        document.documentElement.style.setProperty('--jp-ui-font-color1', '#ffffff');
+        document.body.setAttribute('data-jp-theme-name', 'another');
+    }""")
+    rows(shown)
+    dark = shown.evaluate(images)
+    assert len(dark) == len(light) and not set(dark) & set(light)
+
+
 # ---- ten thousand variants
 
 
@@ -457,6 +494,8 @@ def test_ten_thousand_variants(page):
             ? done(performance.now() - began) : requestAnimationFrame(look);
         look(); })""")
     assert page.locator(".kw-tbody .kw-tr").count() < 80
+    chunks = -(-len(sent_all["snapshot"]["points"]) // 256)
+    page.wait_for_function("(chunks) => document.querySelectorAll('.kw-plot > g').length === chunks", arg=chunks)  # in idle time
     cpu = cpu_ms_per_frame(page, frames=100, step=4 * 27)
     grid = page.get_by_role("grid", name="Variants")
     assert grid.get_attribute("aria-rowcount") == "10001"
