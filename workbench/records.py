@@ -22,9 +22,14 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Most of what records hold, looked up before anything is asked of it."""
+
 
 def encode(value: Any) -> Any:
     """Plain JSON data of a record, or of anything that a record may hold."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, enum.Enum):
         return value.value
     if value is None or isinstance(value, (bool, int, str)):
