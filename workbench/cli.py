@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from workbench.candidate import Backend
 from workbench.commands import calibrate as calibration
 from workbench.commands import evolve as evolving
 from workbench.commands import experience as experiencing
@@ -202,18 +203,19 @@ def _clean(options: argparse.Namespace) -> int:
 def _bench_experts(options: argparse.Namespace) -> int:
     from workbench.bench import experts, kernelbench
 
+    backends: Sequence[Backend] = ("triton", "cuda") if options.backends == "both" else (options.backends,)
     if options.kernelbench:
         only = [int(number) for number in options.tasks.split(",") if number.strip().isdigit()]
         table = kernelbench.run(
             options.kernelbench, level=options.level, only=only, jobs=options.jobs, device=options.device, evaluations=options.evaluations,
-            out=options.out, backends=options.backends,
+            out=options.out, backends=backends,
         )  # fmt: skip
         print(table.json() if options.json else table.markdown() + kernelbench.summary(table))
         return 0
     ops = [name for name in options.ops.split(",") if name] or None
     table = experts.run(
         options.device, ops, options.mode, options.out, evaluations=options.evaluations, references=options.reference,
-        backends=("triton", "cuda") if options.backends == "both" else (options.backends,),
+        backends=backends,
     )  # fmt: skip
     print(table.json() if options.json else table.markdown())
     return 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import sys
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -16,14 +13,10 @@ from typing import Any
 
 from workbench.bench.ops import OPS
 from workbench.candidate import Backend, Candidate, Evaluation, Mode
-from workbench.errors import MisuseError, WorkbenchError
+from workbench.errors import MisuseError
 from workbench.events import Prepared
 from workbench.records import encode
 from workbench.task import Task
-
-TUNE_POINTS = 8
-TUNED = 3
-"""How many of an op's structures get tunable points, the fastest first."""
 
 EVALUATIONS = 40
 """Of one op at most; structures come first, then tunable points."""
@@ -108,107 +101,34 @@ def run(
     Raises:
         MisuseError: an op that is not in the list.
     """
-    rows: list[Row] = []
     chosen = {path.stem: path for path in references}
-    for name in ops or (chosen or OPS):
+    names = tuple(ops or (chosen or OPS))
+    for name in names:
         if name not in chosen and name not in OPS:
             raise MisuseError(f"no such op {name!r}: choose among {', '.join(OPS)}")
-        started = time.perf_counter()
-        row = bench_op(name, chosen.get(name) or OPS[name], device, mode, seed, evaluations, backends)
-        rows.append(replace(row, seconds=round(time.perf_counter() - started, 1)))
-        print(line(rows[-1], Table(tuple(rows)).kinds), file=sys.stderr, flush=True)
-        if out is not None:
-            folder = Path(out)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "experts.json").write_text(Table(tuple(rows)).json(), encoding="utf-8")
-            (folder / "experts.md").write_text(Table(tuple(rows)).markdown(), encoding="utf-8")
-    return Table(tuple(rows))
+    return asyncio.run(_all({name: chosen.get(name) or OPS[name] for name in names}, device, mode, out, seed, evaluations, backends))
 
 
-def bench_op(
-    name: str, reference: str | Path, device: str, mode: Mode, seed: int | None = None, evaluations: int = EVALUATIONS,
-    backends: Sequence[Backend] = ("triton",),
-) -> Row:  # fmt: skip
-    """One op, given as its text or its file; what goes wrong is in the row."""
-    from workbench.capture import capture_file
-    from workbench.target import detect_target
+async def _all(
+    references: Mapping[str, str | Path], device: str, mode: Mode, out: str | Path | None, seed: int | None, evaluations: int,
+    backends: Sequence[Backend],
+) -> Table:  # fmt: skip
+    from workbench.bench.expert_judging import Lane
 
-    with tempfile.TemporaryDirectory() as directory:
-        path = reference if isinstance(reference, Path) else Path(directory) / f"{name}.py"
-        if isinstance(reference, str):
-            path.write_text(reference, encoding="utf-8")
-        try:
-            task = capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
-            return asyncio.run(_bench(name, task, device, mode, seed, evaluations, backends))
-        except WorkbenchError as error:
-            return Row(name, error=str(error))
-
-
-async def _bench(
-    name: str, task: Task, device: str, mode: Mode, seed: int | None, most: int, backends: Sequence[Backend] = ("triton",)
-) -> Row:  # fmt: skip
-    from workbench.bench.memory import memory_for
-    from workbench.fleet import Local
-    from workbench.knowledge import inductor
-
-    candidates = list(seeds(task, backends))
-    if not candidates and device == "cpu":
-        from workbench.knowledge.experts import why_none
-
-        return Row(name, error=f"no expert fits: {why_none(task)}")
-    fleet = Local(task, device=device, seed=seed)
-    judged: list[tuple[Candidate, Evaluation]] = []
-
-    async def judge(candidate: Candidate, parameters: Mapping[str, Any], how: Mode = "quick") -> Evaluation:
-        evaluation = await fleet.evaluate(candidate, parameters, id=f"{candidate.id}.{len(judged)}", mode=how)
-        judged.append((candidate, evaluation))
-        return evaluation
-
-    shares = contextlib.ExitStack()
+    rows: list[Row] = []
+    lane = Lane(device=device, mode=mode, seed=seed, evaluations=evaluations, backends=backends)
     try:
-        await fleet.start()  # which takes seconds, and no room on the card
-        shares.enter_context(memory_for(task))
-        prepared = await fleet.prepare(None)
-        if prepared.inductor:
-            own = {"expert": inductor.PROPOSER}
-            candidates.insert(0, Candidate("k0", "triton", prepared.inductor, task.candidate_entry, own, proposer=inductor.PROPOSER))
-        if not candidates:
-            from workbench.knowledge.experts import why_none
-
-            return replace(_row(name, prepared, None, None, ()), error=f"no expert fits: {why_none(task)}")
-        for candidate in candidates[:most]:
-            await judge(candidate, {})
-        order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
-        first = {_kind(candidate): (candidate, evaluation) for candidate, evaluation in reversed(order)}  # the fastest of each kind
-        rest = [pair for pair in order if all(pair[0] is not candidate for candidate, _ in first.values())]
-        for candidate, evaluation in [*first.values(), *rest[: max(0, TUNED - len(first))]]:
-            await _tune(candidate, evaluation, judge, min(TUNE_POINTS, most - len(judged)))
-        passing = [pair for pair in judged if pair[1].time_us]
-        if passing:
-            best, found = min(passing, key=lambda pair: pair[1].time_us or 0.0)
-            final = await judge(best, found.parameters, mode) if mode == "full" else found
-            if final.time_us:
-                return _row(name, prepared, best, final, judged)
-        return replace(_row(name, prepared, None, None, judged), error=next((e.reason for _, e in judged if e.reason), "nothing passes"))
+        for name, reference in references.items():
+            rows.append(await lane.row(name, reference))
+            print(line(rows[-1], Table(tuple(rows)).kinds), file=sys.stderr, flush=True)
+            if out is not None:
+                folder = Path(out)
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "experts.json").write_text(Table(tuple(rows)).json(), encoding="utf-8")
+                (folder / "experts.md").write_text(Table(tuple(rows)).markdown(), encoding="utf-8")
     finally:
-        await fleet.close()
-        shares.close()
-
-
-async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) -> None:
-    """Walks one tunable name at a time from the best point, `left` points at most."""
-    from workbench.build.tune import read_tune
-
-    space = read_tune(candidate.source)
-    best, point = first.time_us, {name: values[0] for name, values in space.items()}
-    for name, values in space.items():
-        for value in values[1:]:
-            if left <= 0:
-                return
-            left -= 1
-            evaluation = await judge(candidate, {**point, name: value})
-            if evaluation.time_us and evaluation.time_us < best:
-                best, point = evaluation.time_us, {**point, name: value}
+        await lane.close()
+    return Table(tuple(rows))
 
 
 def seeds(task: Task, backends: Sequence[Backend] = ("triton",)) -> Iterator[Candidate]:
@@ -249,9 +169,10 @@ def _by_changes(space: Mapping[str, Sequence[Any]]) -> Iterator[tuple[tuple[int,
         yield order, {name: values[place] for (name, values), place in zip(space.items(), places, strict=True)}
 
 
-def _row(
+def row_from(
     name: str, prepared: Prepared, best: Candidate | None, final: Evaluation | None, judged: Sequence[tuple[Candidate, Evaluation]]
 ) -> Row:
+    """What came of one op; `final` is the last judging of its `best`."""
     times = {baseline.name: baseline.timing.median_us if baseline.timing else None for baseline in prepared.baselines}
     verdicts: dict[str, int] = {}
     for _, evaluation in judged:
@@ -274,7 +195,8 @@ def _row(
 _KINDS = {"triton": "Triton µs", "cuda": "CUDA µs", "inductor": "Inductor's own µs"}
 
 
-def _kind(candidate: Candidate) -> str:
+def kind_of(candidate: Candidate) -> str:
+    """``triton``, ``cuda`` or ``inductor``, see `Row.best_of`."""
     return "inductor" if candidate.proposer == "inductor" else candidate.backend
 
 
@@ -283,7 +205,7 @@ def _best_of(judged: Sequence[tuple[Candidate, Evaluation]]) -> dict[str, float]
     best: dict[str, float] = {}
     for candidate, evaluation in judged:
         if evaluation.time_us and evaluation.mode == "quick":
-            best[_kind(candidate)] = min(evaluation.time_us, best.get(_kind(candidate), evaluation.time_us))
+            best[kind_of(candidate)] = min(evaluation.time_us, best.get(kind_of(candidate), evaluation.time_us))
     return best
 
 

@@ -1,4 +1,4 @@
-"""The experts on the tasks of a KernelBench checkout: its files are read where they lie, each in a process of its own, several at a time.
+"""The experts on the tasks of a KernelBench checkout: its files are read where they lie, by several processes side by side.
 
 Searching and compiling overlap; the card's lock keeps timing to one at a time, and a share of its memory is claimed before a task's
 tensors are made.
@@ -6,17 +6,18 @@ tensors are made.
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
+import collections
 import json
 import math
 import os
+import queue
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from workbench.bench.experts import Row, Table, line, row_of
 from workbench.errors import MisuseError
@@ -41,32 +42,39 @@ def tasks(directory: str | Path, level: int, only: Sequence[int] = ()) -> tuple[
 
 def run(
     directory: str | Path, *, level: int = 1, only: Sequence[int] = (), jobs: int | None = None, device: str = "auto",
-    evaluations: int = 4, out: str | Path | None = None, seconds: float = SECONDS, backends: str = "triton",
+    evaluations: int = 4, out: str | Path | None = None, seconds: float = SECONDS, backends: Sequence[str] = ("triton",),
 ) -> Table:  # fmt: skip
     """Benchmarks every task file.
 
     Args:
         directory: the checkout; nothing in it is copied or changed.
-        only: numbers of tasks, all by default.
+        only: numbers of tasks, in the order in which they are done; all by default.
         jobs: tasks at a time; by the number of cores by default.
         out: a folder for the tables, written after each task.
         seconds: that one task may take.
-        backends: of the experts: triton, cuda or both.
+        backends: of the experts.
     """
     paths = tasks(directory, level, only)
     rows: dict[Path, Row] = {}
-    workers = jobs or max(1, (os.cpu_count() or 2) // 3)
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        waiting = {pool.submit(_one, path, device, evaluations, seconds, backends): path for path in paths}
-        for done in concurrent.futures.as_completed(waiting):
-            rows[waiting[done]] = done.result()
+    waiting, done = collections.deque(paths), queue.Queue[tuple[Path, Row]]()
+    settings = {"device": device, "evaluations": evaluations, "backends": list(backends)}
+    lanes = [_Lane(settings, seconds) for _ in range(min(len(paths), jobs or max(1, (os.cpu_count() or 2) // 3)))]
+    for lane in lanes:
+        threading.Thread(target=lane.work, args=(waiting, done), daemon=True).start()
+    try:
+        while len(rows) < len(paths):
+            path, row = done.get()
+            rows[path] = row
             table = Table(tuple(rows[path] for path in paths if path in rows))
-            print(line(done.result()), file=sys.stderr, flush=True)
+            print(line(row), file=sys.stderr, flush=True)
             if out is not None:
                 folder = Path(out)
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"level{level}.json").write_text(table.json(), encoding="utf-8")
                 (folder / f"level{level}.md").write_text(table.markdown() + summary(table), encoding="utf-8")
+    finally:
+        for lane in lanes:
+            lane.end()
     return table
 
 
@@ -84,18 +92,68 @@ def summary(table: Table) -> str:
     return text + "\n"
 
 
-def _one(path: Path, device: str, evaluations: int, seconds: float, backends: str) -> Row:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "workbench", "bench", "experts", "--reference", str(path), "--device", device]
-        command += ["--evaluations", str(evaluations), "--out", folder, "--backends", backends]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+class _Lane:
+    """A process that does one task after the other, see `lane`; a new one where a task has killed it or takes too long."""
+
+    def __init__(self, settings: Mapping[str, Any], seconds: float) -> None:
+        self._settings, self._seconds = settings, seconds
+        self._process: subprocess.Popen[str] | None = None
+        self._said: queue.Queue[str] = queue.Queue()
+        self._ended = False
+
+    def work(self, waiting: collections.deque[Path], done: queue.Queue[tuple[Path, Row]]) -> None:
+        """Takes tasks until none waits."""
+        while not self._ended:
+            try:
+                path = waiting.popleft()
+            except IndexError:
+                break
+            done.put((path, self._row(path)))
+        self.end()
+
+    def end(self) -> None:
+        """Ends the process, and with it its judge and workers: they watch its end of a pipe."""
+        self._ended = True
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _row(self, path: Path) -> Row:
         try:
-            _, errors = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()  # its judge and workers end with it: they watch its end of a pipe
-            process.communicate()
-            return Row(path.stem, error=f"not done in {seconds:.0f} s")
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            return row_of(json.loads((Path(folder) / "experts.json").read_text())[0])
-        last = (errors.strip().splitlines() or ["no output"])[-1]
-        return Row(path.stem, error=last[:300])
+            process = self._started()
+            assert process.stdin is not None
+            process.stdin.write(f"{path.resolve()}\n")
+            process.stdin.flush()
+            text = self._said.get(timeout=self._seconds)
+            if text:
+                return row_of(json.loads(text))
+            why = f"its process ended ({process.wait()})"
+        except queue.Empty:
+            why = f"not done in {self._seconds:.0f} s"
+        except (OSError, ValueError) as error:
+            why = str(error)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        return Row(path.stem, error=why[:300])
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-m", "workbench.bench.lane"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        said: queue.Queue[str] = queue.Queue()
+        self._said = said
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(self._settings) + "\n")
+
+        def listen() -> None:
+            assert process.stdout is not None
+            for text in process.stdout:
+                said.put(text)
+            said.put("")
+
+        threading.Thread(target=listen, daemon=True).start()
+        return process

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -161,6 +162,12 @@ class Local:
             await asyncio.gather(*(judge.close() for judge in self._judges))
             self._judges.clear()
             self._idle = None
+
+    async def rest(self) -> None:
+        """Has the judges give back what they hold of their cards. `turn` comes next. Call it between requests."""
+        with contextlib.suppress(JudgeLostError):
+            for judge in self._judges:
+                await judge.ask({"do": "rest"})
 
     def cancel(self) -> None:
         """Ends all running judging at once. The fleet can be used again afterwards."""

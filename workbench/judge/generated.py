@@ -93,6 +93,8 @@ def seed(task: Task, told: Mapping[str, Any]) -> tuple[str, str]:
         return turn(generated, task), ""
     except UnsupportedError as error:
         return "", str(error)
+    except Exception as error:  # what the next version of Inductor writes costs a seed, and never the judging
+        return "", f"its reader does not understand it: {type(error).__name__}: {error}"[:200]
 
 
 def _modules() -> list[Any]:

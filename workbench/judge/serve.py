@@ -7,6 +7,7 @@ The first line is the task. Then each request has a number and gets one answer:
     {"number": 2, "do": "evaluate", "candidate": …, …}  -> {"number": 2, "result": Evaluation}
     {"number": 3, "do": "measured"}                     -> what the baselines take, for another judge of the same card to "adopt"
     {"number": 3, "do": "turn", "task": …, "device": …} -> {"number": 3, "result": null}: from now on another task
+    {"number": 4, "do": "rest"} -> {"number": 4, "result": null}: gives back what it holds of the card; a turn comes next
     {"do": "cancel"}                                    ends what runs now; its answer says so
 
 It ends at the end of stdin, and takes its workers along. Nothing but answers goes to the real stdout: what the reference prints goes to
@@ -15,6 +16,7 @@ stderr.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import queue
@@ -55,19 +57,20 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
 
     nursery = holder["nursery"] = Nursery(sandbox.detect())
 
-    def begin(told: Mapping[str, Any]) -> Judge:
-        if former := holder.pop("judge", None):
-            former.close()
-        judge = holder["judge"] = Judge(
+    def begin(told: Mapping[str, Any]) -> None:
+        _rest(holder)
+        holder["judge"] = Judge(
             decode(Task, told["task"]), device=told.get("device", "auto"), seed=settings.get("seed"),
             limits=Limits(**settings.get("limits", {})), baselines=settings.get("baselines"), nursery=nursery,
         )  # fmt: skip
-        return judge
 
-    judge = begin(settings)
+    begin(settings)
     _warm_up()
     while (request := requests.get()) is not None:
         try:
+            judge: Any = holder.get("judge")
+            if judge is None and request["do"] not in ("turn", "rest"):
+                raise MisuseError("the judge rests: it gets a task by turn")
             if request["do"] == "prepare":
                 result: Prepared | Evaluation | Sanitized | Mapping[str, Any] | None = judge.prepare(request.get("probe"))
             elif request["do"] == "evaluate":
@@ -77,7 +80,13 @@ def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | N
             elif request["do"] == "sanitize":
                 result = judge.sanitize(decode(Candidate, request["candidate"]), request["parameters"])
             elif request["do"] == "turn":
-                judge, result = begin(request), None
+                del judge  # else its tensors would stay
+                begin(request)
+                result = None
+            elif request["do"] == "rest":
+                del judge
+                _rest(holder)
+                result = None
             elif request["do"] == "measured":
                 result = judge.measured()
             elif request["do"] == "adopt":
@@ -107,6 +116,18 @@ def _read(stdin: IO[str], requests: queue.Queue[dict[str, Any] | None], holder: 
             requests.put(request)
     _end(holder)
     os._exit(0)  # the main thread may be deep in a computation
+
+
+def _rest(holder: dict[str, Any]) -> None:
+    """Ends the judge of a task, and gives back what it holds of a card."""
+    judge = holder.pop("judge", None)
+    if judge is None:
+        return
+    judge.close()
+    del judge
+    gc.collect()  # a module and its closures hold each other
+    if "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized():
+        sys.modules["torch"].cuda.empty_cache()
 
 
 def _end(holder: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from workbench.knowledge.cuda_emit import INCLUDES, PRELUDE, access_macros, c_ty
 from workbench.knowledge.cuda_idiom import HEADERS
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.models import model_class
-from workbench.knowledge.module import WIDTH, call_lines, kernel_name
+from workbench.knowledge.module import WIDTH, call_lines, forward_name
 from workbench.task import Task
 
 COMPILE = '''\
@@ -91,7 +91,7 @@ def assemble_cuda(
         functions: device functions beyond the prelude.
     """
     is_model = task.format == "model"
-    name = kernel_name(task).removesuffix("_kernel") + "_forward" if is_model else task.candidate_entry
+    name = forward_name(task) if is_model else task.candidate_entry
     model = model_class(task, name, launcher.parameters) if is_model else None
     macros: dict[str, int] = {}
     for kernel in kernels:

@@ -83,7 +83,7 @@ def assemble_blocks(
         lines: the launcher's body, up to its return; `own` are its parameters after the task's.
     """
     is_model = task.format == "model"
-    name = _private(task) if is_model else task.candidate_entry
+    name = forward_name(task) if is_model else task.candidate_entry
     model = model_class(task, name, own) if is_model else None
     parts = [f'"""{textwrap.fill(title, WIDTH)}"""', _imports(model.imports if model else (), imports)]
     blocks = list(blocks)
@@ -104,7 +104,8 @@ def kernel_name(task: Task, suffix: str = "") -> str:
     return f"{base}_{suffix}kernel" if not suffix else f"{base}_{suffix}_kernel"
 
 
-def _private(task: Task) -> str:
+def forward_name(task: Task) -> str:
+    """A name for what a model's ``forward`` calls."""
     return kernel_name(task).removesuffix("_kernel") + "_forward"
 
 

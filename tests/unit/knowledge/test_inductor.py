@@ -143,11 +143,12 @@ class Model(torch.nn.Module):
 """
 
 
-def test_a_models_tensors_are_its_own():
+@pytest.mark.parametrize(("name", "forward"), [("linear", "linear_forward"), ("76_Gemm_Add ReLU", "op_76_gemm_add_relu_forward")])
+def test_a_models_tensors_are_its_own(name, forward):
     specs = trace(product, *arguments_of("product")).inputs[:1]
-    task = Task("linear", MODEL, "Model", specs, (OutputSpec((8, 16), "float32"),), Work(0, 0), format="model", init_args=(16,))
+    task = Task(name, MODEL, "Model", specs, (OutputSpec((8, 16), "float32"),), Work(0, 0), format="model", init_args=(16,))
     source = turn(Generated(made.PRODUCT, ("state:lin.weight", "input:x", "state:lin.bias"), made.PRODUCT_CONFIGS), task)
-    assert "class ModelNew" in source and "linear_forward(x, self.lin.weight, self.lin.bias)" in source
+    assert "class ModelNew" in source and f"{forward}(x, self.lin.weight, self.lin.bias)" in source
 
 
 @pytest.mark.parametrize(("changed", "why"), [
@@ -185,6 +186,16 @@ def test_the_judge_says_why_there_is_no_seed():
     assert seed(task, {"reason": "the op is compiled in 2 parts"}) == ("", "the op is compiled in 2 parts")
     assert seed(task, {**told, "configs": {}})[1].startswith("which configuration")
     assert PLAN.startswith("Inductor's own")
+
+
+def test_what_nobody_has_foreseen_costs_the_seed_alone(monkeypatch):
+    def stumbles(generated, task):
+        raise KeyError("a new kind of node")
+
+    monkeypatch.setattr("workbench.judge.generated.turn", stumbles)
+    task, _ = turned("softmax")
+    told = {"code": made.SOFTMAX, "inputs": ["input:x"], "configs": made.SOFTMAX_CONFIGS}
+    assert seed(task, told) == ("", "its reader does not understand it: KeyError: 'a new kind of node'")
 
 
 @pytest.mark.full

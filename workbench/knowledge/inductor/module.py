@@ -11,7 +11,7 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.inductor.helpers import needed
 from workbench.knowledge.inductor.kernels import KernelText, read_kernels
 from workbench.knowledge.models import model_class
-from workbench.knowledge.module import WIDTH, call_lines
+from workbench.knowledge.module import WIDTH, call_lines, forward_name
 from workbench.task import InputSpec, Task
 
 _EXTERN = {"mm": "torch.mm", "bmm": "torch.bmm", "addmm": "torch.addmm", "baddbmm": "torch.baddbmm", "convolution": "torch.convolution"}
@@ -239,8 +239,7 @@ class _Wrapper:
 
 def _assemble(task: Task, wrapper: _Wrapper, kernels: Sequence[KernelText]) -> str:
     is_model = task.format == "model"
-    name = f"{task.name.lower()}_forward" if is_model else task.candidate_entry
-    name = "".join(character if character.isalnum() or character == "_" else "_" for character in name)
+    name = forward_name(task) if is_model else task.candidate_entry
     model = model_class(task, name, wrapper.state) if is_model else None
     if wrapper.state and model is None:
         raise UnsupportedError("tensors that are no arguments of the op")
@@ -265,7 +264,10 @@ def _assemble(task: Task, wrapper: _Wrapper, kernels: Sequence[KernelText]) -> s
     if model is not None:
         blocks += [*model.needed, model.text]
     source = "\n\n".join(head) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
-    ast.parse(source)
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        raise UnsupportedError(f"a text that is no Python when it is put together: {error.msg} in line {error.lineno}") from None
     return source
 
 
