@@ -89,7 +89,7 @@ def _nvrtc() -> Check:
 
 
 def _sandbox() -> Check:
-    from workbench.judge.sandbox import detect
+    from workbench.judge.isolation.sandbox import detect
 
     tier = detect()
     return Check("sandbox", "limited" if tier.mend else "ok", tier.name, tier.mend)

@@ -22,7 +22,7 @@ from workbench.bench.corpus import read  # noqa: E402
 from workbench.candidate import Candidate, Verdict  # noqa: E402
 from workbench.capture import capture_file  # noqa: E402
 from workbench.fleet import Local  # noqa: E402
-from workbench.judge import watchdog  # noqa: E402
+from workbench.judge.isolation import watchdog  # noqa: E402
 from workbench.target import detect_target  # noqa: E402
 
 CORPUS = ROOT / "tests" / "redteam"

@@ -22,7 +22,7 @@ import torch.nn.functional as F  # noqa: E402
 from expert_lab import trace  # noqa: E402
 
 from workbench.build.tune import load_candidate, read_tune  # noqa: E402
-from workbench.judge.generated import Watch, seed  # noqa: E402
+from workbench.judge.workers.generated import Watch, seed  # noqa: E402
 from workbench.knowledge import experts  # noqa: E402
 from workbench.target import detect_target  # noqa: E402
 

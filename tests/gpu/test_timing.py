@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from workbench.candidate import Candidate, Verdict
-from workbench.judge import statistics
+from workbench.judge.timing import statistics
 from workbench.records import encode
 from workbench.task import InputSpec, OutputSpec, Task, Values, Work
 

@@ -10,7 +10,7 @@ from conftest import candidate_of, evaluation_of
 
 from workbench.candidate import Candidate
 from workbench.capture import capture_call
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
 from workbench.knowledge.cuda_idiom import EXAMPLE
 from workbench.notebook import cell
 from workbench.notebook.verify import as_candidate, take_apart

@@ -13,7 +13,7 @@ import torch
 
 from workbench.bench.corpus import HERE, load
 from workbench.bench.redteam import line, run
-from workbench.judge import labels
+from workbench.judge.text import labels
 
 CASES = load()
 ON_GPU = torch.cuda.is_available()

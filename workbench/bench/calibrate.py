@@ -19,12 +19,12 @@ import torch
 from workbench.bench.honest.kernels import Kernel, Op, corpus, count
 from workbench.capture.references import Reference
 from workbench.inputs import make_inputs
-from workbench.judge import compare, inputsets
-from workbench.judge.compare import Comparison
-from workbench.judge.expected import Expected, expect
+from workbench.judge.correctness import compare, inputsets
+from workbench.judge.correctness.compare import Comparison
+from workbench.judge.correctness.expected import Expected, expect
 from workbench.task import InputSpec, Values
 
-TABLE = Path(__file__).parents[1] / "judge" / "calibration.json"
+TABLE = Path(__file__).parents[1] / "judge" / "correctness" / "calibration.json"
 RULES = ("max", "rms", "slope", "mean")
 HONEST_AT_MOST, DISHONEST_AT_LEAST = 0.8, 1.0
 """Where figures may lie: what a bound allows is 1."""

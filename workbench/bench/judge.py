@@ -218,7 +218,7 @@ def _latency(kind: str, found: Sequence[tuple[float, Evaluation]]) -> Latency:
 
 
 def _steady(kind: str, found: Sequence[Evaluation], *, against_itself: bool) -> Steadiness:
-    from workbench.judge import statistics
+    from workbench.judge.timing import statistics
 
     times = [evaluation.time_us for evaluation in found if evaluation.time_us]
     middle = plain_statistics.median(times) if times else 0.0

@@ -50,7 +50,7 @@ class Inspections:
         self, candidate: Candidate, parameters: Mapping[str, Any], what: str, options: Mapping[str, Any],
         cancel: threading.Event | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """What `judge.inspecting.Inspector.inspect` answers. Waits; `cancel` ends the waiting with the error "cancelled"."""
+        """What `judge.inspection.inspector.Inspector.inspect` answers. Waits; `cancel` ends the waiting with the error "cancelled"."""
         cancel = cancel or threading.Event()
         while not self._lock.acquire(timeout=0.1):
             if cancel.is_set():
@@ -117,7 +117,7 @@ class Inspections:
         self._end()
         package = str(Path(__file__).resolve().parents[2])
         # -P keeps the notebook's folder off the path: a torch.py beside the notebook must not be what the inspector imports.
-        code = f"import sys; sys.path.append({package!r}); from workbench.judge.inspect_serve import main; main()"
+        code = f"import sys; sys.path.append({package!r}); from workbench.judge.inspection.serve import main; main()"
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             encoding="utf-8", errors="replace", start_new_session=True,

@@ -13,7 +13,7 @@ from workbench.errors import JudgeLostError
 from workbench.events import Prepared
 from workbench.fleet import cards
 from workbench.fleet.process import JudgeProcess
-from workbench.judge.sanitized import Sanitized
+from workbench.judge.inspection.sanitized import Sanitized
 from workbench.records import decode, encode
 from workbench.task import Task
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from workbench.candidate import Candidate, Evaluation, Mode, Verdict
 from workbench.events import Prepared
 from workbench.fleet.local import Local
-from workbench.judge.sanitized import Sanitized
+from workbench.judge.inspection.sanitized import Sanitized
 from workbench.task import Task
 
 T = TypeVar("T")

@@ -12,13 +12,15 @@ import torch
 
 from workbench.candidate import Verdict
 from workbench.capture.references import MODEL_SEED, Reference, load_reference
-from workbench.judge import compare, gpu, inputsets, sandbox, state
-from workbench.judge.checks import shared_bytes
-from workbench.judge.clock import BASELINES, Clock
-from workbench.judge.inputsets import InputSet
-from workbench.judge.pool import Nursery, Pool, spares
-from workbench.judge.process import Kind, Worker
-from workbench.judge.shared import needed
+from workbench.judge.correctness import compare, inputsets
+from workbench.judge.correctness.checks import shared_bytes
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.isolation import sandbox
+from workbench.judge.isolation.pool import Nursery, Pool, spares
+from workbench.judge.isolation.process import Kind, Worker
+from workbench.judge.protocol import gpu, state
+from workbench.judge.protocol.shared import needed
+from workbench.judge.timing.clock import BASELINES, Clock
 from workbench.judge.trial import Limits, Stop
 from workbench.target import get_target
 from workbench.task import InputSpec, Task
@@ -98,7 +100,7 @@ class Context:
         return self._sets
 
     def _find_sets(self) -> tuple[InputSet, ...]:
-        from workbench.judge.shrink import SMALL_SIZES, Unshrinkable, shape_sets
+        from workbench.judge.emulation.shrink import SMALL_SIZES, Unshrinkable, shape_sets
 
         own = InputSet("the task's inputs", self.task.inputs, own_shape=True)
         try:
@@ -116,7 +118,7 @@ class Context:
     def neighbours(self) -> tuple[InputSet, ...]:
         """Further shapes, for candidates that are to be accepted; found once."""
         if self._neighbours is None:
-            from workbench.judge import shrink
+            from workbench.judge.emulation import shrink
 
             known = [kind.specs for kind in self.input_sets()]
             found = shrink.neighbours(self.task)

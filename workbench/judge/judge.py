@@ -24,14 +24,19 @@ import torch
 from workbench.candidate import Baseline, Candidate, Environment, Evaluation, Mode, Timing, Verdict
 from workbench.errors import CaptureError
 from workbench.events import Prepared, Qualification
-from workbench.judge import generated, gpu, labels, qualify, sandbox, sanitizer, state
 from workbench.judge.context import Context, Workers
-from workbench.judge.pool import Nursery
-from workbench.judge.probe import disagreement
-from workbench.judge.sanitized import Sanitized
+from workbench.judge.correctness import qualify
+from workbench.judge.correctness.probe import disagreement
+from workbench.judge.inspection import sanitizer
+from workbench.judge.inspection.sanitized import Sanitized
+from workbench.judge.isolation import sandbox
+from workbench.judge.isolation.pool import Nursery
+from workbench.judge.protocol import gpu, state
 from workbench.judge.stages import building, correctness, running, text, timing
 from workbench.judge.stages.variations import smallest_set
+from workbench.judge.text import labels
 from workbench.judge.trial import Limits, Stop, Trial
+from workbench.judge.workers import generated
 from workbench.task import Task
 
 _FREED_SECONDS = 1.0

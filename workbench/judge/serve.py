@@ -48,10 +48,10 @@ def main() -> None:
 def _serve(settings: Mapping[str, Any], requests: queue.Queue[dict[str, Any] | None], holder: dict[str, Any], answers: IO[str]) -> None:
     from workbench.candidate import Candidate, Evaluation
     from workbench.events import Prepared
-    from workbench.judge import sandbox
+    from workbench.judge.inspection.sanitized import Sanitized
+    from workbench.judge.isolation import sandbox
+    from workbench.judge.isolation.pool import Nursery
     from workbench.judge.judge import Judge
-    from workbench.judge.pool import Nursery
-    from workbench.judge.sanitized import Sanitized
     from workbench.judge.trial import Limits
     from workbench.task import Task
 
@@ -139,7 +139,7 @@ def _end(holder: dict[str, Any]) -> None:
 
 def _warm_up() -> None:
     """Imports what the first judging would otherwise wait for."""
-    from workbench.judge import orders, qualify  # noqa: F401
+    from workbench.judge.correctness import orders, qualify  # noqa: F401
 
     orders.prepare()
 

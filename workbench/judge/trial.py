@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.candidate import Candidate, Environment, Evaluation, Mode, ModelledTime, Resources, Speedup, Timing, Verdict, Witness
 from workbench.capture.references import Reference
-from workbench.judge.process import WorkerLost
+from workbench.judge.isolation.process import WorkerLost
 from workbench.task import Task
 
 _REASON_LIMIT = 400

@@ -10,7 +10,7 @@ from capturing import capture, round_trip
 
 from workbench.capture import capture_call, capture_file, probe
 from workbench.inputs import make_inputs
-from workbench.judge.probe import disagreement
+from workbench.judge.correctness.probe import disagreement
 from workbench.task import Work
 
 CHANGES = {

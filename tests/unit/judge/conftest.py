@@ -36,8 +36,8 @@ def scale_task():
 @pytest.fixture(scope="session")
 def nursery():
     """What all judges of a test run fork from."""
-    from workbench.judge import sandbox
-    from workbench.judge.pool import Nursery
+    from workbench.judge.isolation import sandbox
+    from workbench.judge.isolation.pool import Nursery
 
     made = Nursery(sandbox.detect())
     yield made

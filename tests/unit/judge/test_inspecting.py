@@ -41,7 +41,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def inspector(task, nursery):
-    from workbench.judge.inspecting import Inspector
+    from workbench.judge.inspection.inspector import Inspector
 
     made = Inspector(task, device="cpu", nursery=nursery)
     yield made
@@ -155,8 +155,8 @@ def test_what_fails_when_it_is_loaded_is_one_line(inspector, trick, said):
 
 def test_a_report_of_the_wrong_form_is_refused(inspector):
     forged = COPY + (
-        "\nfrom workbench.judge import inspect_worker\n"
-        "inspect_worker._memory = lambda *a, **k: {'report': {'shapes': {'<script>': 1}, 'inputs': [[2]], 'launches': [7]}}\n"
+        "\nfrom workbench.judge.workers import inspections\n"
+        "inspections._memory = lambda *a, **k: {'report': {'shapes': {'<script>': 1}, 'inputs': [[2]], 'launches': [7]}}\n"
     )
     assert "what no worker sends" in look(inspector, forged)["error"]
 
@@ -172,7 +172,7 @@ def test_it_can_be_cancelled(inspector):
 
 
 def test_a_model_is_inspected_as_it_is_constructed(nursery):
-    from workbench.judge.inspecting import Inspector
+    from workbench.judge.inspection.inspector import Inspector
 
     reference = (
         "import torch\nclass Model(torch.nn.Module):\n    def __init__(self, by):\n        super().__init__()\n        self.by = by\n"

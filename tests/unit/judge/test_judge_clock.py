@@ -16,12 +16,17 @@ import torch
 from conftest import candidate, make_task, spec
 
 from workbench.candidate import Environment, Timing, Verdict
-from workbench.judge import ablation, belief, challenge, gpu, homes, launchers, profile, sanitizer, statistics
-from workbench.judge.ahead import Ahead
-from workbench.judge.belief import Null
-from workbench.judge.inputsets import InputSet
-from workbench.judge.player import Heard, Player, Setting
+from workbench.judge.correctness.ahead import Ahead
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.inspection import sanitizer
+from workbench.judge.isolation import homes
+from workbench.judge.protocol import challenge, gpu
+from workbench.judge.stages import ablation
+from workbench.judge.timing import belief, profile, statistics
+from workbench.judge.timing.belief import Null
+from workbench.judge.timing.player import Heard, Player, Setting
 from workbench.judge.trial import Stop, Trial
+from workbench.judge.workers import launchers
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.bool])
@@ -178,7 +183,7 @@ def test_answers_are_measured_from_the_processs_own_as_far_as_those_are_usual(sc
 def test_every_timed_output_is_held_against_the_reference(case):
     from workbench.capture.references import load_reference
     from workbench.inputs import make_inputs
-    from workbench.judge.stopwatch import call_seed
+    from workbench.judge.timing.stopwatch import call_seed
 
     source = "import torch\ndef scale(x):\n    return torch.softmax(x, -1)\n"
     task = make_task("scale", source, [spec("x", (256, 512))], [((256, 512), "float32")])
@@ -211,7 +216,7 @@ def test_every_timed_output_is_held_against_the_reference(case):
 def test_who_computes_only_the_call_that_is_asked_about_is_not_believed(off, believed):
     from workbench.capture.references import load_reference
     from workbench.inputs import make_inputs
-    from workbench.judge.stopwatch import call_seed
+    from workbench.judge.timing.stopwatch import call_seed
 
     task = make_task("scale", "def scale(x):\n    return x * 2\n", [spec("x", (16, 16))], [((16, 16), "float32")])
     right = make_inputs(task.inputs, call_seed(5, 0))[0] * 2
@@ -241,7 +246,7 @@ def test_seeds_of_what_is_worked_out_ahead_do_not_depend_on_how_far_it_got(scale
 
 
 def test_what_a_killed_judge_leaves_is_removed_by_the_next_one():
-    code = "from workbench.judge import homes; print(homes.make(), flush=True); import os; os.kill(os.getpid(), 9)"
+    code = "from workbench.judge.isolation import homes; print(homes.make(), flush=True); import os; os.kill(os.getpid(), 9)"
     left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout.strip()
     mine = homes.make()
     assert Path(left).is_dir()
@@ -312,7 +317,7 @@ def test_the_sanitizers_first_finding_is_read_with_its_kernel():
 def test_a_finding_refuses_and_labels_say_what_ran():
     from workbench.candidate import Evaluation
     from workbench.fleet.once import with_sanitized
-    from workbench.judge.sanitized import Sanitized
+    from workbench.judge.inspection.sanitized import Sanitized
 
     right = Evaluation("k1.0", "k1", "t", Verdict.RIGHT, "right")
     refused = with_sanitized(right, Sanitized(("memcheck",), "memcheck: Invalid write in f", ("not sanitized by racecheck: no",)))
@@ -323,7 +328,7 @@ def test_a_finding_refuses_and_labels_say_what_ran():
 
 def test_a_watched_worker_ends_by_itself_and_its_wrapper_has_the_last_word(host_judge, tmp_path):
     """As compute-sanitizer does it: a program that starts the worker's Python and says something when that has ended."""
-    from workbench.judge.process import Worker
+    from workbench.judge.isolation.process import Worker
     from workbench.records import encode
 
     context = host_judge.context

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from workbench.capture.references import Reference
-from workbench.judge.compare import TF32, Comparison, compare
-from workbench.judge.expected import expect
+from workbench.judge.correctness.compare import TF32, Comparison, compare
+from workbench.judge.correctness.expected import expect
 
 
 def judged(reference, inputs, output, **options) -> Comparison:

@@ -15,7 +15,7 @@ import pytest
 from conftest import candidate
 
 from workbench.candidate import Verdict
-from workbench.judge import sandbox, watchdog
+from workbench.judge.isolation import sandbox, watchdog
 from workbench.judge.judge import Judge
 
 RIGHT = "def scale(x):\n    return x * 2 + 1\n"
@@ -344,7 +344,7 @@ def test_a_faked_clock_is_contradicted_by_the_judges_own(host_judge):
         "time.perf_counter = lambda: 0.0",
         "setattr(torch, 'allclose', lambda *a, **k: True)",
         "sys.modules['torch'] = None",
-        "import workbench.judge.compare",
+        "import workbench.judge.correctness.compare",
         "t.Tensor.__eq__ = None",
     ],
 )

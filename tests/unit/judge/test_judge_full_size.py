@@ -8,8 +8,8 @@ from conftest import candidate, make_task, spec
 from triton_candidates import REFERENCES, RIGHT
 
 from workbench.candidate import Verdict
-from workbench.judge.coverage import _chosen, _mark
 from workbench.judge.judge import Judge
+from workbench.judge.recording.coverage import _chosen, _mark
 from workbench.judge.stages.full_size import NOT_SHOWN
 
 TASKS = {

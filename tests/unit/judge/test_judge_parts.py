@@ -18,10 +18,14 @@ import torch
 from conftest import make_task, spec
 
 from workbench.inputs import make_inputs
-from workbench.judge import clock, fingerprint, inputsets, labels, seccomp, shared, statistics
-from workbench.judge.arena import MARGIN, Arena, PoisonedEmpty
-from workbench.judge.process import end_in_words
-from workbench.judge.transport import LINE_LIMIT, Channel, ChannelError
+from workbench.judge.correctness import inputsets
+from workbench.judge.isolation import seccomp
+from workbench.judge.isolation.process import end_in_words
+from workbench.judge.protocol import fingerprint, shared
+from workbench.judge.protocol.transport import LINE_LIMIT, Channel, ChannelError
+from workbench.judge.text import labels
+from workbench.judge.timing import clock, statistics
+from workbench.judge.workers.arena import MARGIN, Arena, PoisonedEmpty
 from workbench.target import get_target
 from workbench.task import Work
 

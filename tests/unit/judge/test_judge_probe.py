@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from workbench.capture import capture_file, probe
-from workbench.judge.probe import disagreement
+from workbench.judge.correctness.probe import disagreement
 
 FUNCTION = """
 import torch

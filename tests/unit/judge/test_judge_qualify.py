@@ -9,7 +9,7 @@ import torch
 from conftest import candidate, make_task, spec
 
 from workbench.capture.references import load_reference
-from workbench.judge import qualify
+from workbench.judge.correctness import qualify
 from workbench.judge.judge import Judge
 
 

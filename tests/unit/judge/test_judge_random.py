@@ -11,8 +11,8 @@ from conftest import candidate, make_task, spec
 from workbench.candidate import Verdict
 from workbench.capture.references import load_reference
 from workbench.inputs import make_inputs
-from workbench.judge.compare import compare
-from workbench.judge.expected import expect
+from workbench.judge.correctness.compare import compare
+from workbench.judge.correctness.expected import expect
 from workbench.judge.judge import Judge
 
 SHAPE = (48, 160)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.judge import label_words, labels
+from workbench.judge.text import label_words, labels
 
 HEAD = "import torch, triton, os, sys, subprocess, importlib, base64, threading, time\nimport torch.nn.functional as F\n"
 

@@ -12,11 +12,11 @@ import torch
 from conftest import spec
 
 from workbench.inputs import make_inputs
-from workbench.judge import challenge, exchange, state
-from workbench.judge.doorbell import Doorbell, DoorbellSilent, Order
-from workbench.judge.form import form, lazy
-from workbench.judge.shared import SharedFile
-from workbench.judge.stopwatch import COLD, LATE, answer_doorbell, call_seed
+from workbench.judge.protocol import challenge, exchange, state
+from workbench.judge.protocol.doorbell import Doorbell, DoorbellSilent, Order
+from workbench.judge.protocol.form import form, lazy
+from workbench.judge.protocol.shared import SharedFile
+from workbench.judge.timing.stopwatch import COLD, LATE, answer_doorbell, call_seed
 
 Pair = collections.namedtuple("Pair", "one two")
 

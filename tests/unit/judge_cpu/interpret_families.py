@@ -13,7 +13,7 @@ from triton_families import FAMILIES, specs
 
 from workbench.build.tune import load_candidate
 from workbench.inputs import make_inputs
-from workbench.judge.interpreter import mend
+from workbench.judge.emulation.interpreter import mend
 
 EPS = {"float32": 1.2e-7, "bfloat16": 7.8e-3, "float16": 9.8e-4}
 

@@ -13,8 +13,8 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 
-from workbench.judge.interpreter import InterpreterUnsupported, OutOfBoundsError, mend
-from workbench.judge.numerics import convert
+from workbench.judge.emulation.interpreter import InterpreterUnsupported, OutOfBoundsError, mend
+from workbench.judge.emulation.numerics import convert
 
 mend()
 CHECKS = {}
@@ -393,7 +393,7 @@ def out_of_bounds_is_told():
 
 @check
 def margins_are_out_of_bounds():
-    from workbench.judge.arena import Arena
+    from workbench.judge.workers.arena import Arena
 
     arena = Arena("nan")
     x, o = arena.place(rand(100), "x"), arena.place(torch.zeros(128), "o")
@@ -495,7 +495,7 @@ def the_device_is_pretended_below_other_modes():
     from pathlib import Path
 
     from workbench.build.tune import load_candidate
-    from workbench.judge.arena import Arena, PoisonedEmpty
+    from workbench.judge.workers.arena import Arena, PoisonedEmpty
 
     source = "def f(x):\n    return x.is_cuda, x.device.type, x.new_empty(2).device.type\n"
     ask = load_candidate(source, "f", {}, directory=Path(tempfile.mkdtemp()), name="asking")

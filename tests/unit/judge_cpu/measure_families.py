@@ -12,9 +12,9 @@ import torch
 from triton_families import FAMILIES, specs
 
 from workbench.build.tune import load_candidate
-from workbench.judge.interpreter import mend
-from workbench.judge.traffic import measure
-from workbench.judge.untouched import make_untouched
+from workbench.judge.emulation.interpreter import mend
+from workbench.judge.recording.traffic import measure
+from workbench.judge.recording.untouched import make_untouched
 from workbench.records import encode
 
 

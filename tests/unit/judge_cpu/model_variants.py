@@ -156,7 +156,7 @@ def _candidate(variant: Variant) -> tuple:
 
 
 def record_all(path: Path) -> None:
-    from workbench.judge.recorder import record
+    from workbench.judge.recording.recorder import record
     from workbench.records import encode
     from workbench.target import TARGETS
 
@@ -179,9 +179,9 @@ def record_all(path: Path) -> None:
 
 def measure_all(path: Path) -> None:
     from workbench.build.tune import load_candidate
-    from workbench.judge.interpreter import mend
-    from workbench.judge.traffic import measure
-    from workbench.judge.untouched import make_untouched
+    from workbench.judge.emulation.interpreter import mend
+    from workbench.judge.recording.traffic import measure
+    from workbench.judge.recording.untouched import make_untouched
     from workbench.records import encode
 
     mend()

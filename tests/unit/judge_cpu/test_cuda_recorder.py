@@ -3,8 +3,8 @@
 import pytest
 from triton_families import FAMILIES, specs
 
-from workbench.judge.launches import Recording
-from workbench.judge.recorder import record
+from workbench.judge.recording.launches import Recording
+from workbench.judge.recording.recorder import record
 from workbench.knowledge.cuda_idiom import EXAMPLE, HEADERS, IMPORTS, compile_function
 from workbench.records import dumps, loads
 from workbench.target import TARGETS

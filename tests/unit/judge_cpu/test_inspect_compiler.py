@@ -7,7 +7,7 @@ import re
 import pytest
 
 from workbench.explain import stages
-from workbench.judge.inspect_compiler import NotCompiled, compiled
+from workbench.judge.inspection.compiler import NotCompiled, compiled
 from workbench.target import TARGETS
 from workbench.task import InputSpec, Values
 

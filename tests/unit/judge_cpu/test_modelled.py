@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from workbench.candidate import Resources
-from workbench.judge.launches import DotUse, LaunchTraffic, LibraryCall, RecordedLaunch, Recording, Traffic
-from workbench.judge.modelled import launch_time, model_time
+from workbench.judge.recording.launches import DotUse, LaunchTraffic, LibraryCall, RecordedLaunch, Recording, Traffic
+from workbench.judge.recording.modelled import launch_time, model_time
 from workbench.records import decode
 from workbench.target import TARGETS
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from triton_families import FAMILIES, HEAD, specs
 
-from workbench.judge.launches import Recording
-from workbench.judge.recorder import record
+from workbench.judge.recording.launches import Recording
+from workbench.judge.recording.recorder import record
 from workbench.records import dumps, loads
 from workbench.target import TARGETS
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from workbench.capture import capture_call
 from workbench.inputs import make_inputs
-from workbench.judge.shrink import LARGE, Unshrinkable, resized, shape_sets
+from workbench.judge.emulation.shrink import LARGE, Unshrinkable, resized, shape_sets
 from workbench.task import InputSpec, Task, Values, Work
 
 

@@ -7,8 +7,8 @@ import pytest
 from triton_families import FAMILIES
 from triton_processes import run_lines
 
-from workbench.judge import sectors
-from workbench.judge.launches import Traffic
+from workbench.judge.recording import sectors
+from workbench.judge.recording.launches import Traffic
 from workbench.records import decode
 
 
@@ -130,7 +130,7 @@ def stencil(program):  # 100 sectors, 20 of them the next one's
     ],
 )
 def test_the_grid_from_a_sample(touch, limit, true):
-    from workbench.judge.sectors import estimate_union
+    from workbench.judge.recording.sectors import estimate_union
 
     rng = random.Random(1)
     programs = [index for _ in range(8) for index in [rng.randrange(9_999)]]

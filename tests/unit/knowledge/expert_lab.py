@@ -87,7 +87,7 @@ def _serve(path: Path):
     from workbench.build.tune import load_candidate
 
     try:
-        from workbench.judge.interpreter import mend
+        from workbench.judge.emulation.interpreter import mend
 
         mend()
     except ImportError:

@@ -9,8 +9,8 @@ from cuda_on_host import run
 from expert_lab import trace
 
 from workbench.build.cuda import build_candidate
-from workbench.judge import labels
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
+from workbench.judge.text import labels
 from workbench.knowledge import experts
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts import cuda_rows

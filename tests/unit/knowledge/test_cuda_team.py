@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from cuda_on_host import run
 from expert_lab import trace
 
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
 from workbench.knowledge import experts
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.experts import cuda_team

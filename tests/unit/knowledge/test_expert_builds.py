@@ -24,7 +24,7 @@ from expert_cases import (
 )
 from expert_lab import run_interpreted, trace
 
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
 from workbench.knowledge import experts
 from workbench.target import get_target
 

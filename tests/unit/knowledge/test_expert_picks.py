@@ -12,7 +12,7 @@ from expert_cases import BF16, cross_entropy
 from expert_lab import run_interpreted, trace
 
 from workbench.build.tune import defaults
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
 from workbench.knowledge import experts
 from workbench.target import get_target
 
@@ -129,7 +129,7 @@ def test_the_logits_are_read_once_and_the_target_loaded_alone(op, passes, tmp_pa
 
 def test_a_deep_block_meets_other_threads_at_the_end_alone(tmp_path, monkeypatch):
     """No barrier inside the loop: each thread has a maximum of its own."""
-    from workbench.judge import recorder
+    from workbench.judge.recording import recorder
 
     built = []
     compile_launch = recorder.compile_launch

@@ -11,9 +11,9 @@ import torch
 from expert_lab import run_interpreted, trace
 
 from workbench.build.tune import read_tune
-from workbench.judge import labels
-from workbench.judge.generated import Watch, seed
-from workbench.judge.recorder import record
+from workbench.judge.recording.recorder import record
+from workbench.judge.text import labels
+from workbench.judge.workers.generated import Watch, seed
 from workbench.knowledge.inductor import PLAN, Generated, UnsupportedError, turn
 from workbench.target import TARGETS
 from workbench.task import OutputSpec, Task, Work
@@ -192,7 +192,7 @@ def test_what_nobody_has_foreseen_costs_the_seed_alone(monkeypatch):
     def stumbles(generated, task):
         raise KeyError("a new kind of node")
 
-    monkeypatch.setattr("workbench.judge.generated.turn", stumbles)
+    monkeypatch.setattr("workbench.judge.workers.generated.turn", stumbles)
     task, _ = turned("softmax")
     told = {"code": made.SOFTMAX, "inputs": ["input:x"], "configs": made.SOFTMAX_CONFIGS}
     assert seed(task, told) == ("", "its reader does not understand it: KeyError: 'a new kind of node'")

@@ -82,9 +82,9 @@ def _measure(place: str, ops: Sequence[str]) -> Iterator[Row]:
     from workbench.capture import capture_file
     from workbench.capture.references import load_reference
     from workbench.inputs import make_inputs
-    from workbench.judge import inputsets
-    from workbench.judge.compare import compare
-    from workbench.judge.expected import expect
+    from workbench.judge.correctness import inputsets
+    from workbench.judge.correctness.compare import compare
+    from workbench.judge.correctness.expected import expect
 
     for name in ops:
         for dtype in ("float32", "bfloat16"):
@@ -133,7 +133,7 @@ def main(place: str, out: str, ops: str) -> None:
     """Writes the rows as JSON."""
     import torch
 
-    from workbench.judge import interpreter
+    from workbench.judge.emulation import interpreter
 
     torch.set_grad_enabled(False)
     if place == "cpu":

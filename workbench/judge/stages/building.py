@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 
 from workbench.candidate import Verdict
-from workbench.judge.checks import in_words
 from workbench.judge.context import Context, Workers
-from workbench.judge.launches import Recording
-from workbench.judge.process import Worker, WorkerLost
+from workbench.judge.correctness.checks import in_words
+from workbench.judge.isolation.process import Worker, WorkerLost
+from workbench.judge.recording.launches import Recording
 from workbench.judge.trial import Stop, Trial
 from workbench.records import decode, encode
 

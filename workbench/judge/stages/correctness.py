@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 
 from workbench.candidate import Verdict, Witness
-from workbench.judge import compare, state
-from workbench.judge.checks import Caller
 from workbench.judge.context import Context, Workers
-from workbench.judge.expected import Expected, same
-from workbench.judge.inputsets import InputSet
-from workbench.judge.launches import Recording
+from workbench.judge.correctness import compare
+from workbench.judge.correctness.checks import Caller
+from workbench.judge.correctness.expected import Expected, same
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.protocol import state
+from workbench.judge.recording.launches import Recording
 from workbench.judge.stages import full_size, replays
 from workbench.judge.stages.running import FirstRun, may_refuse
 from workbench.judge.stages.variations import light_set, others

@@ -12,8 +12,8 @@ import torch
 
 from workbench.candidate import Verdict, Witness
 from workbench.inputs import make_inputs
-from workbench.judge.checks import raise_error
 from workbench.judge.context import Context, Workers
+from workbench.judge.correctness.checks import raise_error
 from workbench.judge.trial import Stop, Trial
 from workbench.records import encode
 

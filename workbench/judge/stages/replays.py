@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import torch
 
-from workbench.judge import exchange
-from workbench.judge.ahead import Draw
-from workbench.judge.checks import Caller
-from workbench.judge.expected import Expected
-from workbench.judge.inputsets import InputSet
+from workbench.judge.correctness.ahead import Draw
+from workbench.judge.correctness.checks import Caller
+from workbench.judge.correctness.expected import Expected
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.protocol import exchange
 
 _FEWEST = 2
 

@@ -11,12 +11,12 @@ import torch
 
 from workbench.build.cuda_source import uses_extension
 from workbench.candidate import Verdict
-from workbench.judge import state
-from workbench.judge.checks import Caller, in_words, raise_error
 from workbench.judge.context import Context, Workers
-from workbench.judge.expected import Expected
-from workbench.judge.inputsets import InputSet
-from workbench.judge.process import Worker
+from workbench.judge.correctness.checks import Caller, in_words, raise_error
+from workbench.judge.correctness.expected import Expected
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.isolation.process import Worker
+from workbench.judge.protocol import state
 from workbench.judge.stages.variations import light_set, others
 from workbench.judge.trial import Stop, Trial, Unsupported
 from workbench.records import encode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.candidate import Verdict
-from workbench.judge import labels
 from workbench.judge.context import Context
+from workbench.judge.text import labels
 from workbench.judge.trial import Stop, Trial
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 
 from workbench.candidate import Timing, Verdict
-from workbench.judge import ablation
-from workbench.judge.ablation import is_decoration
-from workbench.judge.checks import in_words
 from workbench.judge.context import Context, Workers
-from workbench.judge.launches import Recording, Traffic
-from workbench.judge.process import Worker, WorkerLost
+from workbench.judge.correctness.checks import in_words
+from workbench.judge.isolation.process import Worker, WorkerLost
+from workbench.judge.recording.launches import Recording, Traffic
+from workbench.judge.stages import ablation
+from workbench.judge.stages.ablation import is_decoration
 from workbench.judge.stages.building import recorded
 from workbench.judge.stages.running import FirstRun
 from workbench.judge.trial import Stop, Trial
@@ -43,7 +43,7 @@ def time(context: Context, trial: Trial, workers: Workers, recording: Recording,
         traffic = decode(Traffic, answer["traffic"])
         if traffic.error:
             trial.labels.add(f"modelled from a part: {traffic.error}"[:200])
-        from workbench.judge.modelled import model_time
+        from workbench.judge.recording.modelled import model_time
 
         trial.modelled = model_time(recording, traffic, context.target)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from workbench.judge import inputsets
 from workbench.judge.context import Context
-from workbench.judge.inputsets import InputSet
-from workbench.judge.shrink import SMALL_SIZES
+from workbench.judge.correctness import inputsets
+from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.emulation.shrink import SMALL_SIZES
 from workbench.judge.trial import Trial
 
 LARGE_BYTES = 8 << 20

@@ -1,0 +1,1 @@
+"""A worker seen from the judge: started, closed in, spoken to, watched and killed."""

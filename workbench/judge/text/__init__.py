@@ -1,0 +1,1 @@
+"""What a candidate's text shows before it runs."""

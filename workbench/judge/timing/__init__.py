@@ -1,0 +1,1 @@
+"""How fast, and whether to believe it."""
