@@ -44,6 +44,8 @@ _FREED_SECONDS = 1.0
 
 _MUCH = 0.25
 
+SILENT_ONCE = "judged twice: its process fell silent when it was timed first"
+
 Device = Literal["auto", "cuda", "cpu", "host"]
 
 
@@ -117,9 +119,19 @@ class Judge:
         return self._prepared
 
     def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
-        """The verdict on one candidate at one point of its tunable space."""
+        """The verdict on one candidate at one point of its tunable space.
+
+        One that was right and falls silent when it is timed is judged once more, from the start: what others do to a card can be why.
+        """
+        self.context.cancelled.clear()
+        found = self._evaluate(candidate, parameters, id=id, mode=mode)
+        if found.verdict is not Verdict.TIMED_OUT or "timing" not in found.stage_ms or self.context.cancelled.is_set():
+            return found
+        found = self._evaluate(candidate, parameters, id=id, mode=mode)
+        return replace(found, labels=tuple(sorted({*found.labels, SILENT_ONCE})))
+
+    def _evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode) -> Evaluation:
         context = self.context
-        context.cancelled.clear()
         root = context.root_seed()
         trial = Trial(
             self.task, candidate, parameters, id=id, mode=mode, next_seed=context.seeds("trial", root), seed=context.seed, root=root,

@@ -80,6 +80,24 @@ def test_crashes_are_named(host_judge, body, words):
     assert found.verdict is Verdict.CRASHED and words in found.reason, found.reason
 
 
+@pytest.mark.parametrize(("times", "verdict"), [(1, Verdict.RIGHT), (2, Verdict.TIMED_OUT)])
+def test_who_falls_silent_at_the_clock_is_judged_once_more(host_judge, monkeypatch, times, verdict):
+    from workbench.judge import judge
+    from workbench.judge.isolation.process import WorkerLost
+
+    timed, calls = judge.timing.time, []
+
+    def silent_at_first(*given):
+        calls.append(given)
+        if len(calls) <= times:
+            raise WorkerLost("timeout", "no answer in time")
+        timed(*given)
+
+    monkeypatch.setattr(judge.timing, "time", silent_at_first)
+    found = host_judge.evaluate(candidate("def scale(x):\n    return x * 2 + 1\n", "scale"), {}, id="k1.0")
+    assert found.verdict is verdict and len(calls) == 2 and judge.SILENT_ONCE in found.labels, found.reason
+
+
 def test_an_endless_loop_is_killed_in_time(host_judge):
     begun = time.monotonic()
     found = judged(host_judge, "calls = [0]\ndef scale(x):\n    calls[0] += 1\n    while calls[0] > 0:\n        pass\n")
