@@ -121,6 +121,7 @@ def run(
     import torch
 
     from workbench.fleet.local import beside
+    from workbench.judge.isolation import sandbox
 
     gpu = torch.cuda.is_available() and device != "cpu"
     task = _task(4096, 8192) if gpu else _task(256, 512)
@@ -134,6 +135,7 @@ def run(
     described = (
         f"gpu: {torch.cuda.get_device_name()}" if gpu else "no GPU: PyTorch on the CPU in its place, so only the harness is measured"
     )
+    described += f"; candidates closed in by {sandbox.detect().name}"
     return Report(
         described, tuple(latencies), (*steadiness, loaded), number, per_minute, verdicts, prepared_s,
         tuple(_kernelbench(kernelbench)) if kernelbench is not None else (),

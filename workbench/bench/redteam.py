@@ -126,6 +126,8 @@ def run(
     """
     import torch
 
+    from workbench.judge.isolation import sandbox
+
     folder = corpus or HERE
     on_gpu = torch.cuda.is_available() if device == "auto" else device == "cuda"
     wanted = list(only)
@@ -148,6 +150,7 @@ def run(
     order = {case.name: number for number, case in enumerate(cases)}
     rows.sort(key=lambda row: order[row.case.name])
     name = torch.cuda.get_device_name() if on_gpu else "CPU"
+    name += f", candidates closed in by {sandbox.detect().name},"
     return Report(tuple(rows), name, round(time.perf_counter() - begun, 1))
 
 
