@@ -72,6 +72,13 @@ class Table:
             lines += ["", "Times are modelled: nothing was measured here."]
         return "\n".join(lines) + "\n"
 
+    def write(self, out: str | Path, name: str, last: str = "") -> None:
+        """Into a folder, as JSON and as a table with `last` below it."""
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(self.json(), encoding="utf-8")
+        (folder / f"{name}.md").write_text(self.markdown() + last, encoding="utf-8")
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """What was judged side by side; empty where there is one kind alone."""
@@ -122,10 +129,7 @@ async def _all(
             rows.append(await lane.row(name, reference))
             print(line(rows[-1], Table(tuple(rows)).kinds), file=sys.stderr, flush=True)
             if out is not None:
-                folder = Path(out)
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "experts.json").write_text(Table(tuple(rows)).json(), encoding="utf-8")
-                (folder / "experts.md").write_text(Table(tuple(rows)).markdown(), encoding="utf-8")
+                Table(tuple(rows)).write(out, "experts")
     finally:
         await lane.close()
     return Table(tuple(rows))

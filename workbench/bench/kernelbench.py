@@ -14,6 +14,7 @@ import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,10 +69,7 @@ def run(
             table = Table(tuple(rows[path] for path in paths if path in rows))
             print(line(row), file=sys.stderr, flush=True)
             if out is not None:
-                folder = Path(out)
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"level{level}.json").write_text(table.json(), encoding="utf-8")
-                (folder / f"level{level}.md").write_text(table.markdown() + summary(table), encoding="utf-8")
+                table.write(out, f"level{level}", summary(table))
     finally:
         for lane in lanes:
             lane.end()
@@ -99,6 +97,7 @@ class _Lane:
         self._settings, self._seconds = settings, seconds
         self._process: subprocess.Popen[str] | None = None
         self._said: queue.Queue[str] = queue.Queue()
+        self._errors = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - as long as the lane; of the task that is being done
         self._ended = False
 
     def work(self, waiting: collections.deque[Path], done: queue.Queue[tuple[Path, Row]]) -> None:
@@ -122,12 +121,16 @@ class _Lane:
         try:
             process = self._started()
             assert process.stdin is not None
+            self._errors.truncate(0)
             process.stdin.write(f"{path.resolve()}\n")
             process.stdin.flush()
             text = self._said.get(timeout=self._seconds)
             if text:
                 return row_of(json.loads(text))
             why = f"its process ended ({process.wait()})"
+            self._errors.seek(0)
+            if said := self._errors.read().decode("utf-8", "replace").strip():
+                why += f": {said.splitlines()[-1]}"
         except queue.Empty:
             why = f"not done in {self._seconds:.0f} s"
         except (OSError, ValueError) as error:
@@ -141,7 +144,7 @@ class _Lane:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._process = process = subprocess.Popen(
-            [sys.executable, "-m", "workbench.bench.lane"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [sys.executable, "-m", "workbench.bench.lane"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             text=True, start_new_session=True,
         )  # fmt: skip
         said: queue.Queue[str] = queue.Queue()

@@ -43,9 +43,7 @@ def answer(outputs: Sequence[torch.Tensor], seed: int, samples: int = SAMPLES) -
     """
     parts: list[torch.Tensor] = []
     for number, output in enumerate(outputs):
-        flat = output.detach().contiguous().view(-1)
-        if flat.is_floating_point() and flat.element_size() == 1:
-            flat = flat.float()  # nothing adds up eight-bit floats
+        flat = _addable(output.detach().contiguous().view(-1))
         one, two = _sums(flat, stream_seed(seed, number))
         if number < MOST_OUTPUTS:
             parts += [torch.stack([one, two]), _samples(flat, stream_seed(seed, 1000 + number), samples)]
@@ -62,9 +60,7 @@ def commit(calls: Sequence[Sequence[torch.Tensor]], seed: int) -> list[float]:
         first = outputs[0]
         if any(output.shape != first.shape or output.dtype != first.dtype for output in outputs):
             raise ValueError("its outputs have another form from call to call")
-        flat = torch.stack([output.detach().reshape(-1) for output in outputs])
-        if flat.is_floating_point() and flat.element_size() == 1:
-            flat = flat.float()
+        flat = _addable(torch.stack([output.detach().reshape(-1) for output in outputs]))
         sums = _row_sums(flat, stream_seed(seed, number))
         total = sums if total is None else total + sums
     found: list[float] = total.tolist() if total is not None else []
@@ -110,12 +106,9 @@ def _sums(flat: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     if count == 0:
         zero = torch.zeros((), dtype=torch.float64, device=flat.device)
         return zero, zero
-    columns = 1 << (count.bit_length() // 2)
-    rows = count // columns
+    rows, columns, weights = _fold(count, seed, flat.device)
     table, rest = flat[: rows * columns].view(rows, columns), flat[rows * columns :]
     dtype = wide(flat.dtype)
-    generator = torch.Generator(device=flat.device).manual_seed(seed)
-    weights = torch.rand(rows + columns, generator=generator, device=flat.device, dtype=torch.float64) - 0.5
     left = rest.sum(dtype=dtype).double()
     return (
         (table.sum(1, dtype=dtype).double() * weights[:rows]).sum() + left,
@@ -128,13 +121,23 @@ def _row_sums(flat: torch.Tensor, seed: int) -> torch.Tensor:
     count = flat.shape[1]
     if count == 0:
         return torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
-    columns = 1 << (count.bit_length() // 2)
-    rows = count // columns
+    rows, columns, weights = _fold(count, seed, flat.device)
     dtype = wide(flat.dtype)
-    generator = torch.Generator(device=flat.device).manual_seed(seed)
-    weights = torch.rand(rows + columns, generator=generator, device=flat.device, dtype=torch.float64) - 0.5
     sums = flat[:, : rows * columns].reshape(-1, rows, columns).sum(2, dtype=dtype).double()
     return (sums * weights[:rows]).sum(1) + flat[:, rows * columns :].sum(1, dtype=dtype).double()
+
+
+def _fold(count: int, seed: int, device: torch.device) -> tuple[int, int, torch.Tensor]:
+    """Elements as rows and columns, and a weight for each row and then for each column."""
+    columns = 1 << (count.bit_length() // 2)
+    rows = count // columns
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return rows, columns, torch.rand(rows + columns, generator=generator, device=device, dtype=torch.float64) - 0.5
+
+
+def _addable(values: torch.Tensor) -> torch.Tensor:
+    """Nothing adds up eight-bit floats."""
+    return values.float() if values.is_floating_point() and values.element_size() == 1 else values
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
