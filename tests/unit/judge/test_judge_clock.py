@@ -135,8 +135,8 @@ def _trial(task, median):
     return trial
 
 
-def _player(task, *, walls, idles, replies=(10.0,), again=10.0, count=1):
-    player = Player("k1", SimpleNamespace(), SimpleNamespace(), Setting(task, "cpu", 1.0, lambda: 1), count=count)
+def _player(task, *, walls, idles, replies=(10.0,), again=10.0, count=1, place="cpu"):
+    player = Player("k1", SimpleNamespace(), SimpleNamespace(), Setting(task, place, 1.0, lambda: 1), count=count)
     player.walls, player.idles, player.again = [list(walls)], [list(idles)], [[again]]
     player.heard = [Heard(1, 0, 1, (), reply) for reply in replies]
     return player
@@ -155,7 +155,7 @@ def _player(task, *, walls, idles, replies=(10.0,), again=10.0, count=1):
     ],
 )
 def test_a_claim_is_held_against_the_judges_clock(scale_task, median, walls, idles, replies, floor, words):
-    trial, player = _trial(scale_task, median), _player(scale_task, walls=walls, idles=idles, replies=replies)
+    trial, player = _trial(scale_task, median), _player(scale_task, walls=walls, idles=idles, replies=replies, place="cuda")
     if not words:
         belief.confirm_time(trial, player, Null(200.0, 12.0), floor)
         return
@@ -169,9 +169,22 @@ def _heard(task, outputs, *, handed=None, print_seed=77):
     return Heard(5, 0, print_seed, numbers, 10.0, handed)
 
 
-@pytest.mark.parametrize(("reply", "again", "believed"), [(60.0, 58.0, True), (60.0, 20.0, False), (300.0, 290.0, False)])
-def test_answers_are_measured_from_the_processs_own_as_far_as_those_are_usual(scale_task, reply, again, believed):
-    trial, player = _trial(scale_task, 100.0), _player(scale_task, walls=[205.0] * 8, idles=[100.0] * 8, replies=[reply], again=again)
+@pytest.mark.parametrize(
+    ("place", "replies", "again", "believed"),
+    [
+        ("cuda", [60.0], 58.0, True),
+        ("cuda", [60.0], 20.0, False),
+        ("cuda", [300.0], 290.0, False),
+        ("cuda", [20.0, 90.0, 90.0], 20.0, False),  # early in most calls
+        ("cpu", [2250.0], 1640.0, True),  # other work came after the process that does nothing had been measured
+        ("cpu", [600.0, 2800.0, 2800.0], 900.0, True),
+        ("cpu", [9000.0], 8500.0, False),
+        ("cpu", [9000.0], 900.0, False),
+    ],
+)
+def test_answers_are_measured_from_the_processs_own_as_far_as_those_are_usual(scale_task, place, replies, again, believed):
+    times = {"walls": [205.0] * 8, "idles": [100.0] * 8}
+    trial, player = _trial(scale_task, 100.0), _player(scale_task, **times, replies=replies, again=again, place=place)
     if believed:
         belief.confirm_time(trial, player, Null(200.0, 12.0), 0.0)
         return
