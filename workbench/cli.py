@@ -117,6 +117,16 @@ def _parser() -> argparse.ArgumentParser:
     experts.add_argument("--out", type=Path, metavar="DIR", help="write the table there after each op")
     experts.add_argument("--json", action="store_true")
 
+    ranking = kinds.add_parser(
+        "ranks", help="does the model rank variants as a GPU does: a table that `bench experts` measured, modelled here"
+    )
+    ranking.set_defaults(command=_bench_ranks)
+    ranking.add_argument("table", metavar="FILE", type=Path, help="the .json that `bench experts --out DIR` wrote on a machine with a GPU")
+    ranking.add_argument("--kernelbench", type=Path, metavar="DIR", help="the checkout, for a table of its tasks")
+    ranking.add_argument("--level", type=int, default=1, help="of KernelBench (default %(default)s)")
+    ranking.add_argument("--most", type=int, default=12, metavar="N", help="variants of one op (default %(default)s)")
+    ranking.add_argument("--json", action="store_true")
+
     judging = kinds.add_parser("judge", help="how fast and how steady the judge is; with --redteam, cheats and honest kernels")
     judging.set_defaults(command=_bench_judge)
     judging.add_argument("--redteam", action="store_true", help="judge the red-team corpus of cheats and honest kernels")
@@ -205,7 +215,10 @@ def _bench_experts(options: argparse.Namespace) -> int:
 
     backends: Sequence[Backend] = ("triton", "cuda") if options.backends == "both" else (options.backends,)
     if options.kernelbench:
-        only = [int(number) for number in options.tasks.split(",") if number.strip().isdigit()]
+        try:
+            only = [int(number) for number in options.tasks.split(",") if number.strip()]
+        except ValueError:
+            raise MisuseError(f"--tasks {options.tasks}: give numbers of tasks, like 23,36,40") from None
         table = kernelbench.run(
             options.kernelbench, level=options.level, only=only, jobs=options.jobs, device=options.device, evaluations=options.evaluations,
             out=options.out, backends=backends,
@@ -219,6 +232,12 @@ def _bench_experts(options: argparse.Namespace) -> int:
     )  # fmt: skip
     print(table.json() if options.json else table.markdown())
     return 0
+
+
+def _bench_ranks(options: argparse.Namespace) -> int:
+    from workbench.bench.ranks import main as rank
+
+    return rank(options.table, options.kernelbench, options.level, options.most, options.json)
 
 
 def _bench_judge(options: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ class Lane:
         """One op, given as its text or its file; what goes wrong is in the row."""
         started = time.perf_counter()
         try:
-            row = await self._row(name, self._captured(name, reference))
+            row = await self._row(name, captured(name, reference))
         except WorkbenchError as error:
             row = Row(name, error=str(error))
         return replace(row, seconds=round(time.perf_counter() - started, 1))
@@ -47,17 +47,6 @@ class Lane:
         """Ends the judge."""
         if self._fleet is not None:
             await self._fleet.close()
-
-    @staticmethod
-    def _captured(name: str, reference: str | Path) -> Task:
-        from workbench.capture import capture_file
-        from workbench.target import detect_target
-
-        with tempfile.TemporaryDirectory() as directory:
-            path = reference if isinstance(reference, Path) else Path(directory) / f"{name}.py"
-            if isinstance(reference, str):
-                path.write_text(reference, encoding="utf-8")
-            return capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
 
     async def _row(self, name: str, task: Task) -> Row:
         from workbench.bench.memory import memory_for
@@ -115,6 +104,22 @@ class Lane:
                 return row_from(name, prepared, best, final, judged)
         reason = next((evaluation.reason for _, evaluation in judged if evaluation.reason), "nothing passes")
         return replace(row_from(name, prepared, None, None, judged), error=reason)
+
+
+def captured(name: str, reference: str | Path) -> Task:
+    """The task of a reference, given as its text or its file.
+
+    Raises:
+        CaptureError: it does not run, or is no reference.
+    """
+    from workbench.capture import capture_file
+    from workbench.target import detect_target
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = reference if isinstance(reference, Path) else Path(directory) / f"{name}.py"
+        if isinstance(reference, str):
+            path.write_text(reference, encoding="utf-8")
+        return capture_file(path, target=detect_target()).task  # only the task stays: the file's own tensors may be large
 
 
 async def _tune(candidate: Candidate, first: Evaluation, judge: Any, left: int) -> None:

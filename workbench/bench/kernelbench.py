@@ -30,14 +30,16 @@ def tasks(directory: str | Path, level: int, only: Sequence[int] = ()) -> tuple[
     """The task files of a level by number, or those that are asked for in their order.
 
     Raises:
-        MisuseError: there are none in that folder.
+        MisuseError: there are none in that folder, or not one that is asked for.
     """
     folders = [Path(directory) / name for name in (f"KernelBench/level{level}", f"level{level}", ".")]
     for folder in folders:
         found = sorted((int(match[1]), path) for path in folder.glob("*.py") if (match := re.match(r"(\d+)_", path.name)))
         if found:
             by_number = dict(found)
-            return tuple(by_number[number] for number in only if number in by_number) if only else tuple(by_number.values())
+            if missing := [number for number in only if number not in by_number]:
+                raise MisuseError(f"no task {missing[0]} in {folder}: there are {min(by_number)} to {max(by_number)}")
+            return tuple(by_number[number] for number in only) if only else tuple(by_number.values())
     raise MisuseError(f"no KernelBench tasks in {directory}: name a checkout, which has KernelBench/level{level} in it")
 
 

@@ -53,7 +53,7 @@ def checkout(tmp_path):
 
 def test_tasks_come_by_number_or_as_they_are_asked_for(checkout):
     assert [path.stem for path in kernelbench.tasks(checkout, 1)] == ["1_Task", "2_Task", "3_Task", "4_Task", "10_Task", "11_Task"]
-    assert [path.stem for path in kernelbench.tasks(checkout, 1, (10, 2, 7))] == ["10_Task", "2_Task"]
+    assert [path.stem for path in kernelbench.tasks(checkout, 1, (10, 2))] == ["10_Task", "2_Task"]
     with pytest.raises(MisuseError, match="no KernelBench tasks"):
         kernelbench.tasks(checkout, 2)
 
@@ -71,3 +71,12 @@ def test_one_that_ends_its_process_and_one_that_raises_cost_nobody_else(checkout
     assert [row["op"] for row in stored] == list(rows)
     assert "right: 3 of 6 tasks" in (checkout / "out" / "level1.md").read_text()
     assert capsys.readouterr().err.count("| 1_Task |") == 1
+
+
+def test_tasks_that_are_not_there_and_numbers_that_are_none_are_refused(checkout, capsys):
+    from workbench.cli import main
+
+    with pytest.raises(MisuseError, match="no task 7 in .*: there are 1 to 11"):
+        kernelbench.tasks(checkout, 1, [1, 7])
+    assert main(["bench", "experts", "--kernelbench", str(checkout), "--tasks", "one"]) == 2
+    assert "give numbers of tasks" in capsys.readouterr().err
