@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from workbench.brief import Card, Parent
 from workbench.events import Stamped
-from workbench.records import digest, encode
+from workbench.records import decode, digest, encode
 from workbench.task import Task
 
 _MARK = "$part"
+SPLIT = frozenset({"RunStarted", "Asked"})
+"""Types of the events that hold such parts."""
+PARTS = frozenset({Task, Parent, Card})
 
 
 def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
@@ -33,10 +36,10 @@ def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
 
 
 def join(kind: str, body: Any, part: Callable[[str, type], Any]) -> Any:
-    """What `split` took apart; `part` gives the record of a digest. Records that share a part share the object."""
+    """What `split` took apart, its parts as records; `part` gives the record of a digest. Those that share a part share the object."""
 
     def back(data: Any, of: type) -> Any:
-        return part(data[_MARK], of) if isinstance(data, Mapping) and set(data) == {_MARK} else data
+        return part(data[_MARK], of) if _MARK in data and len(data) == 1 else decode(of, data)
 
     if kind == "RunStarted":
         return {**body, "task": back(body["task"], Task)}

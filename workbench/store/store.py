@@ -15,8 +15,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from workbench.errors import NoSuchRunError, StoreError
 from workbench.events import EVENT_TYPES, Evaluated, Event, Proposed, RunStarted, Stamped
-from workbench.records import decode, dumps
-from workbench.store import call_rows, compact, schema
+from workbench.records import dumps
+from workbench.store import call_rows, compact, reading, schema
 from workbench.store.calls import KeptCall
 from workbench.store.engine import open_engine
 from workbench.store.names import choose_to_clean, find_run
@@ -110,7 +110,7 @@ class Store:
         """
         table = schema.events
         query = (
-            select(table.c.run, table.c.seq, table.c.type, table.c.time, table.c.body)
+            select(table.c.seq, table.c.type, table.c.time, table.c.body)
             .where(table.c.run == run, table.c.seq > after)
             .order_by(table.c.seq)
         )
@@ -121,7 +121,7 @@ class Store:
             if self._find(connection, run) is None:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
             part = _Parts(connection, run)
-            return tuple(_stamped(*row, part) for row in connection.execute(query).all())
+            return tuple(_stamped(run, *row, part) for row in connection.execute(query).all())
 
     def keep_call(self, run: str, call: KeptCall) -> KeptCall:
         """Keeps a call to a language model and commits; returns it with its number and time."""
@@ -264,13 +264,17 @@ class _Parts:
             rows = self._connection.execute(select(schema.parts.c.digest, schema.parts.c.body).where(schema.parts.c.run == self._run))
             self._texts = {row[0]: row[1] for row in rows}
         if digest not in self._known:
-            self._known[digest] = decode(kind, json.loads(self._texts[digest]))
+            self._known[digest] = reading.read(kind, self._texts[digest])
         return self._known[digest]
 
 
 def _stamped(run: str, seq: int, kind: str, time: float, body: str, part: _Parts) -> Stamped:
-    event: Any = decode(EVENT_TYPES[kind], compact.join(kind, json.loads(body), part))
-    return Stamped(run=run, seq=seq, time=time, event=event)
+    event: Any
+    if kind in compact.SPLIT:
+        event = reading.build(EVENT_TYPES[kind], compact.join(kind, reading.parse(body), part), compact.PARTS)
+    else:
+        event = reading.read(EVENT_TYPES[kind], body)
+    return Stamped(run, seq, time, event)
 
 
 def _of_run(statement: Any, run: str) -> Any:
