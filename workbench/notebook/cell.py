@@ -13,6 +13,7 @@ Every name but the op's own bears a suffix made from the source, so that two acc
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from typing import Any
 from workbench.candidate import Candidate, Evaluation
 from workbench.errors import MisuseError
 from workbench.notebook.names import own_names, rename
+from workbench.notebook.result import Result, result_of
 from workbench.notebook.signature import Signature, is_exported, read_signature
 from workbench.task import InputSpec, Task
 
@@ -66,6 +68,11 @@ class Parts:
     def specs(self) -> dict[str, InputSpec]:
         return {spec.name: spec for spec in self.task.inputs}
 
+    @functools.cached_property
+    def result(self) -> Result:
+        """What the reference returns; it takes a run to know."""
+        return result_of(self.task)
+
 
 def write_cell(
     task: Task, candidate: Candidate, parameters: Mapping[str, Any], evaluation: Evaluation, run: str, *, cell_source: str = ""
@@ -78,12 +85,10 @@ def write_cell(
         cell_source: the text that defined the op, for the person's own signature.
 
     Raises:
-        MisuseError: the reference can't be a fallback: its result is a view of an input, it takes no tensor, or it changes its inputs.
+        MisuseError: the reference can't be a fallback: its result is a view of an input, or it takes no tensor.
     """
     from workbench.build.tune import choose
 
-    if task.changes:
-        raise MisuseError(f"{task.name} changes its input {task.changes[0]} in place: no cell is written for such an op yet; copy the code")
     plain = choose(candidate.source, parameters)
     suffix = hashlib.sha256((plain + task.reference).encode()).hexdigest()[:6]
     flags = sorted({*_future_imports(plain), *_future_imports(task.reference)})
@@ -191,7 +196,7 @@ def guard_function(parts: Parts, *, grad: str = "") -> list[str]:
     for name in parts.signature.tensors:
         of_one = tensor_tests(parts.specs[name], fixed_shape=not parts.any_shape)
         tests += of_one[1:] if name == first else [*of_one, f"{name}.device == {first}.device"]
-    tests += [*value_tests(parts), 'not torch.is_autocast_enabled("cuda")', *([grad] if grad else [])]
+    tests += [*value_tests(parts), *_apart(parts), 'not torch.is_autocast_enabled("cuda")', *([grad] if grad else [])]
     return [
         *device_lines(parts.task, parts.suffix),
         "",
@@ -202,6 +207,15 @@ def guard_function(parts: Parts, *, grad: str = "") -> list[str]:
         "        " + "\n        and ".join(tests),
         "    )",
     ]
+
+
+def _apart(parts: Parts) -> list[str]:
+    """Conditions of an op that works in place: each tensor that it writes to has memory of its own, as the judge's had."""
+    pairs = [
+        (changed, other) for changed in parts.task.changes for other in parts.signature.tensors
+        if other != changed and not (other in parts.task.changes and other < changed)
+    ]  # fmt: skip
+    return [f"{one}.untyped_storage().data_ptr() != {other}.untyped_storage().data_ptr()" for one, other in pairs]
 
 
 def docstring(text: str) -> str:

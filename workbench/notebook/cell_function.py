@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from workbench.errors import MisuseError
 from workbench.notebook import cell
 from workbench.notebook.cell import Parts
+from workbench.notebook.result import bump, flat_function, rebuild
 from workbench.task import Task
 
 
@@ -30,7 +29,12 @@ def registration(parts: Parts) -> list[str]:
 
 
 def has_gradient(task: Task) -> bool:
-    """Whether autograd has anything to do here: by dtype, since the person may have captured without ``requires_grad``."""
+    """Whether the op has a gradient of its own: by dtype, since the person may have captured without ``requires_grad``.
+
+    PyTorch takes none for an op that changes its arguments; where a gradient is wanted, the reference runs.
+    """
+    if task.changes:
+        return False
     inputs = any(spec.is_tensor and _is_float(spec.dtype) for spec in task.inputs)
     return inputs and any(_is_float(output.dtype) for output in task.outputs)
 
@@ -47,89 +51,41 @@ def call(parts: Parts) -> str:
     return ", ".join(name if specs[name].is_tensor else cell.literal(specs[name].values.value) for name in parts.signature.arguments)
 
 
-def result_shape(task: Task) -> Any:
-    """What the reference returns, with numbers in place of its tensors: ``0``, ``(0, 1)``, ``{"y": 0, "rest": [1, 2]}``.
-
-    The reference runs on fake tensors, which have shapes and no memory.
-
-    Raises:
-        MisuseError: a result is a view of an input, which a registered op must not return, or something else than a tensor.
-    """
-    import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    from workbench.capture.references import load_reference
-
-    reference = load_reference(task)
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        inputs = [
-            torch.empty_strided(spec.shape, spec.strides, dtype=getattr(torch, spec.dtype)) if spec.is_tensor else spec.values.value
-            for spec in task.inputs
-        ]
-        try:
-            value = reference.call(*inputs)
-        except Exception as error:
-            if len(task.outputs) == 1:  # what looks at its data can't run without any; one output is nearly always a plain tensor
-                return 0
-            raise MisuseError(f"what {task.name} returns can't be told apart without data ({type(error).__name__}: {error})") from None
-    storages = {tensor.untyped_storage()._cdata for tensor in inputs if isinstance(tensor, torch.Tensor)}
-    count = iter(range(len(task.outputs)))
-
-    def number(part: Any) -> Any:
-        if isinstance(part, torch.Tensor):
-            if part.untyped_storage()._cdata in storages:
-                raise MisuseError(f"{task.name} returns an input or a view of one, which a registered op must not: return the rest only")
-            return next(count)
-        if isinstance(part, dict):
-            return {key: number(item) for key, item in part.items()}
-        if type(part) in (tuple, list):
-            return type(part)(number(item) for item in part)
-        if part is None:
-            return None
-        raise MisuseError(f"{task.name} returns a {type(part).__name__}: return tensors in tuples, lists or dicts only")
-
-    return number(value)
-
-
 def _run(parts: Parts) -> list[str]:
-    suffix, results = parts.suffix, _results(parts.task)
-    unpack = ", ".join(results) + ("," if len(results) == 1 else "")
-    returned = ", ".join(f"{name}.contiguous()" if _is_contiguous(parts.task, at) else name for at, name in enumerate(results))
+    suffix, result = parts.suffix, parts.result
+    names = ["result"] if result.count == 1 else [f"result_{at}" for at in range(result.count)]
+    unpack = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""
+    fresh = [f"{names[at]}.contiguous()" if _is_contiguous(parts.task, at) else names[at] for at in result.fresh]
     return [
-        f"def flat_{suffix}(value):",
-        '    """The tensors of a result, in order."""',
-        "    if isinstance(value, torch.Tensor):",
-        "        return [value]",
-        "    members = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()",
-        f"    return [tensor for member in members for tensor in flat_{suffix}(member)]",
-        "",
-        "",
+        *flat_function(suffix),
         f"def run_{suffix}({', '.join(parts.signature.tensors)}):",
         '    """The kernel, on the card that holds its inputs."""',
         f"    with torch.cuda.device_of({parts.signature.tensors[0]}):",
         "        try:",
-        f"            {unpack} = flat_{suffix}({parts.kernel}({call(parts)}))",
+        f"            {unpack}flat_{suffix}({parts.kernel}({call(parts)}))",
         f"        except {cell.UNSUPPORTED} as error:  # a shape that the launcher does not take",
         f'            warnings.warn(f"{parts.task.name}: fallback: {{error}}", stacklevel=2)',
-        f"            {unpack} = flat_{suffix}({parts.reference}({call(parts)}))",
-        f"    return {returned}",
+        f"            {unpack}flat_{suffix}({parts.reference}({call(parts)}))",
+        *bump(parts.task),
+        *([f"    return {', '.join(fresh)}"] if fresh else []),
         "",
         "",
     ]
 
 
 def _op(parts: Parts) -> list[str]:
-    task, suffix, tensors = parts.task, parts.suffix, parts.signature.tensors
-    one = len(task.outputs) == 1
-    schema = f"({', '.join(f'Tensor {name}' for name in tensors)}) -> "
-    schema += "Tensor" if one else f"({', '.join('Tensor' for _ in task.outputs)})"
-    layout = ["contiguous_format" if _is_contiguous(task, at) else "preserve_format" for at in range(len(task.outputs))]
-    empty = ", ".join(f"torch.empty_like(like[{at}], memory_format=torch.{name})" for at, name in enumerate(layout))
+    task, suffix, tensors, result = parts.task, parts.suffix, parts.signature.tensors, parts.result
+    typed = dict.fromkeys(tensors, "Tensor") | {name: f"Tensor(a{at}!)" for at, name in enumerate(task.changes)}
+    schema = f"({', '.join(f'{kind} {name}' for name, kind in typed.items())}) -> "
+    schema += "Tensor" if len(result.fresh) == 1 else f"({', '.join('Tensor' for _ in result.fresh)})"
+    layout = {at: "contiguous_format" if _is_contiguous(task, at) else "preserve_format" for at in result.fresh}
+    empty = ", ".join(f"torch.empty_like(like[{at}], memory_format=torch.{name})" for at, name in layout.items())
+    fake = [f"    like = flat_{suffix}({parts.reference}({call(parts)}))", f"    return {empty}"] if result.fresh else []
     return [
         f"op_{suffix} = torch.library.custom_op(",
         f'    "kernel_workbench::{task.entry}_{suffix}",',
         f"    run_{suffix},",
-        "    mutates_args=(),",
+        f"    mutates_args={cell.literal(task.changes)},",
         f'    schema="{schema}",',
         ")",
         "",
@@ -137,8 +93,7 @@ def _op(parts: Parts) -> list[str]:
         f"@op_{suffix}.register_fake",
         f"def fake_{suffix}({', '.join(tensors)}):",
         '    """Shapes and dtypes without data, for torch.compile and torch.export."""',
-        f"    like = flat_{suffix}({parts.reference}({call(parts)}))",
-        f"    return {empty}",
+        *fake,
         "",
         "",
     ]
@@ -194,6 +149,8 @@ def _function(parts: Parts) -> list[str]:
     registered = "torch.compiler.is_compiling()"
     if has_gradient(task):
         registered += f" or ({any_grad(parts)})"
+    result = parts.result
+    out = "out = " if result.fresh else ""
     return [
         *lines,
         f"def {task.entry}({signature.public}):",
@@ -202,31 +159,13 @@ def _function(parts: Parts) -> list[str]:
         f"    if not fits_{suffix}({arguments}):",
         f"        return {parts.reference}({arguments})",
         f"    if {registered}:",
-        f"        out = op_{suffix}({tensors})",
+        f"        {out}op_{suffix}({tensors})",
         "    else:  # the op's bookkeeping costs some µs that a plain call need not pay",
-        f"        out = run_{suffix}({tensors})",
-        f"    return {_rebuild(result_shape(task), len(task.outputs))}",
+        f"        {out}run_{suffix}({tensors})",
+        f"    return {rebuild(result)}",
         "",
         "",
     ]
-
-
-def _rebuild(shape: Any, count: int) -> str:
-    """An expression that puts the flat results (``out``) back into the reference's own structure."""
-    if shape is None:
-        return "None"
-    if isinstance(shape, int):
-        return "out" if count == 1 else f"out[{shape}]"
-    if isinstance(shape, dict):
-        return "{" + ", ".join(f"{key!r}: {_rebuild(item, count)}" for key, item in shape.items()) + "}"
-    inner = ", ".join(_rebuild(item, count) for item in shape)
-    if isinstance(shape, list):
-        return f"[{inner}]"
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"
-
-
-def _results(task: Task) -> list[str]:
-    return ["result"] if len(task.outputs) == 1 else [f"result_{at}" for at in range(len(task.outputs))]
 
 
 def _is_contiguous(task: Task, at: int) -> bool:

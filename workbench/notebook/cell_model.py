@@ -7,6 +7,7 @@ import re
 from workbench.errors import MisuseError
 from workbench.notebook import cell
 from workbench.notebook.cell import Parts
+from workbench.notebook.result import bump, flat_function, rebuild
 
 
 def guard(parts: Parts) -> list[str]:
@@ -21,10 +22,20 @@ def public(parts: Parts) -> list[str]:
     suffix, arguments = parts.suffix, ", ".join(parts.signature.arguments)
     # It was judged as it was constructed, in training mode.
     mode = "self.training and " if re.search(r"(?i)batch_?norm|instance_?norm|dropout|\.training", parts.task.reference) else ""
+    kernel = [f"                    return super().forward({arguments})"]
+    helper = []
+    if parts.task.changes:  # what comes back is then the caller's own tensor where the reference gives that, whatever the kernel returns
+        result, helper = parts.result, flat_function(suffix)
+        taken = "" if not result.fresh else "out, = " if len(result.fresh) == 1 else "out = "
+        kept = f"[results[at] for at in {cell.literal(result.fresh)}]"
+        kernel = [f"                    results = flat_{suffix}(super().forward({arguments}))"]
+        kernel += [*bump(parts.task, " " * 20), *([f"                    {taken}{kept}"] if taken else [])]
+        kernel += [f"                    return {rebuild(result)}"]
     return [
         "import functools",
         "",
         "",
+        *helper,
         f"class ModelNew({parts.kernel}):",
         '    """The kernel where it fits; elsewhere, and where a gradient is wanted, the reference with this module\'s own state."""',
         "",
@@ -38,7 +49,7 @@ def public(parts: Parts) -> list[str]:
         f"        if {mode}not wants_gradient and fits_{suffix}({arguments}):",
         f"            with torch.cuda.device_of({parts.signature.tensors[0]}):",
         "                try:",
-        f"                    return super().forward({arguments})",
+        *kernel,
         f"                except {cell.UNSUPPORTED} as error:  # a shape that the kernel does not take",
         f'                    warnings.warn(f"{parts.task.name}: fallback: {{error}}", stacklevel=2)',
         f"        return self._fall_back({arguments})",

@@ -11,7 +11,8 @@ import re
 from workbench.errors import MisuseError
 from workbench.notebook import cell
 from workbench.notebook.cell import Parts
-from workbench.notebook.cell_function import any_grad, has_gradient, registration, result_shape
+from workbench.notebook.cell_function import any_grad, has_gradient, registration
+from workbench.notebook.result import rebuild
 
 
 def guard(parts: Parts) -> list[str]:
@@ -32,8 +33,10 @@ def public(parts: Parts) -> list[str]:
     state = [spec.name for spec in task.inputs if spec.role != "input"]
     given = [spec.name for spec in task.inputs if spec.role == "input"]
     arguments, tensors = ", ".join(parts.signature.arguments), ", ".join(parts.signature.tensors)
-    if result_shape(task) not in (0, tuple(range(len(task.outputs)))):
+    result = parts.result
+    if not all(isinstance(part, (int, str)) for part in (result.shape if isinstance(result.shape, tuple) else (result.shape,))):
         raise MisuseError(f"{task.name} returns more than a tensor or a tuple of tensors: write it as a function")
+    out = "out = " if result.fresh else ""
     registered = "torch.compiler.is_compiling()"
     if has_gradient(task):
         registered += f" or ({any_grad(parts)})"
@@ -61,9 +64,8 @@ def public(parts: Parts) -> list[str]:
         f"        {', '.join(state)}{',' if len(state) == 1 else ''} = [self.tensor(path) for path in self.paths]",
         f"        if {'self.training or ' if _depends_on_mode(task.reference) else ''}not fits_{suffix}({arguments}):",
         f"            return self.module({', '.join(given)})",
-        f"        if {registered}:",
-        f"            return op_{suffix}({tensors})",
-        f"        return run_{suffix}({tensors})",
+        f"        {out}op_{suffix}({tensors}) if {registered} else run_{suffix}({tensors})",
+        f"        return {rebuild(result)}",
         "",
         "",
     ]
