@@ -20,7 +20,7 @@ AT_ONCE = 2
 LARGEST_FILE = 200_000_000
 """Bytes of a trace that are sent to a browser."""
 
-OPTIONS: Mapping[str, tuple[str, ...]] = {"compiler": ("target",), "memory": ("shapes",), "trace": ()}
+OPTIONS: Mapping[str, tuple[str, ...]] = {"compiler": ("target",), "memory": ("shapes",), "trace": ("counters",)}
 """What may be asked for, and with which options. Everything else in a browser's message is dropped."""
 
 

@@ -6,7 +6,7 @@ LINE is one sentence with the mend. Candidate code is hostile: every text here (
     what         record            options
     "compiler"   `CompilerReport`  target: "cuda:90" (the Task's by default), "cuda:80", "hip:gfx942" …
     "memory"     `MemoryReport`    shapes: "small" (default) or "real"
-    "trace"      `TraceReport`     none
+    "trace"      `TraceReport`     counters: true reads hardware counters, and nothing else; takes a GPU and ncu
 
 Lines are counted from 1, in the candidate's own source as it stands in the `Candidate`. Times are µs, sizes bytes.
 """
@@ -274,7 +274,10 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Metric:
-    """A hardware counter of one kernel. `meaning` is one short sentence."""
+    """A hardware counter of all launches of one kernel in a call; of the whole call where `kernel` is empty.
+
+    `unit` is ``µs``, ``B``, ``%``, ``×``, a noun, or empty for a count. `meaning` is a short sentence or two.
+    """
 
     kernel: str
     name: str
@@ -292,7 +295,8 @@ class TraceReport:
         timelines: the variant's first, then the reference's. Without a GPU there are three: both modelled, which compare with each other,
             and the reference's host times, which compare with nothing.
         file: full Chrome trace (``.json.gz``), a path on the machine of the run; empty where there is none.
-        metrics: of the profiler, where it is permitted; `metrics_note` says why not, with the mend.
+        metrics: hardware counters, where they were asked for (then there are no timelines), the longest kernel's first; `metrics_note`
+            says how they were read, or what is in the way of reading them, with the mend.
         notes: sentences for people.
     """
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ from workbench.errors import MisuseError
 from workbench.explain import trace
 from workbench.explain.inspection import WHATS, CompilerReport, MemoryReport, Timeline, TraceReport
 from workbench.judge.correctness.checks import in_words, shared_bytes
-from workbench.judge.inspection import traces
-from workbench.judge.isolation import sandbox
+from workbench.judge.inspection import counting, ncu, traces
+from workbench.judge.isolation import sandbox, watchdog
 from workbench.judge.isolation.pool import Nursery, Pool
 from workbench.judge.isolation.process import Kind, Worker, WorkerLost
 from workbench.judge.protocol import gpu
@@ -33,6 +34,8 @@ from workbench.task import InputSpec, Task
 
 _GARBLED = "its process sent what no worker sends, so there is nothing to show"
 _GPU_SECONDS = 120.0
+_NO_GPU = "hardware counters need an NVIDIA GPU, and ncu (NVIDIA Nsight Compute)"
+_BUSY = "the GPU is being used by a judge: try again when the run is paused"
 
 
 class Nothing(Exception):
@@ -61,6 +64,7 @@ class Inspector:
         self._nursery, self._own_nursery = nursery or Nursery(self._tier), nursery is None
         self._pools: dict[str, Pool] = {}
         self._cancelled = threading.Event()
+        self._counted: Worker | None = None
         self._seed = secrets.randbits(31)
 
     def inspect(self, candidate: Candidate, parameters: Mapping[str, Any], what: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +76,7 @@ class Inspector:
             looks: dict[str, Callable[..., Any]] = {"compiler": self._compiler, "memory": self._memory, "trace": self._trace}
             made = looks[what](candidate, dict(parameters), **options)
             return made if isinstance(made, dict) else dict(encode(made))
-        except (Nothing, MisuseError) as reason:
+        except (Nothing, MisuseError, counting.NotCounted) as reason:
             return {"error": str(reason)}
         except TypeError as error:
             if "keyword argument" not in str(error):
@@ -86,6 +90,8 @@ class Inspector:
         self._cancelled.set()
         for pool in list(self._pools.values()):
             pool.cancel()
+        if (worker := self._counted) is not None:
+            worker.cancel()
 
     def close(self) -> None:
         """Ends all workers."""
@@ -127,7 +133,11 @@ class Inspector:
             answer = self._ask(worker, self._memory_order("real", self.task.inputs), self._limits.traffic)
         return self._noted(_read(MemoryReport, answer), notes)
 
-    def _trace(self, candidate: Candidate, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _trace(self, candidate: Candidate, parameters: dict[str, Any], *, counters: bool | str = False) -> dict[str, Any]:
+        if str(counters).lower() not in ("true", "false"):
+            raise MisuseError(f"inspect: counters can't be {counters!r}, choose true or false")
+        if str(counters).lower() == "true":
+            return dict(encode(self._counters(candidate, parameters)))
         if self.place == "cuda":
             return self._measured_trace(candidate, parameters)
         self._only_triton(candidate, "without a GPU a time is modelled from Triton's compiler and interpreter")
@@ -141,7 +151,7 @@ class Inspector:
         notes = [f"modelled for {target.gpu}: no GPU is here to measure on", "host times are this machine's own, of one call"]
         if traffic.error:
             notes.append(f"modelled from a part: {traffic.error}")
-        return self._traced(False, timelines, {"reference": events}, notes, "hardware counters need an NVIDIA GPU and ncu")
+        return self._traced(False, timelines, {"reference": events}, notes, _NO_GPU)
 
     def _measured_trace(self, candidate: Candidate, parameters: dict[str, Any]) -> dict[str, Any]:
         own = own_names(candidate.source)
@@ -153,7 +163,7 @@ class Inspector:
                 self._load_reference(reference)
             with gpu.lock(gpu.uuid(), _GPU_SECONDS) as held:
                 if not held:
-                    raise Nothing("the GPU is being used by a judge: try again when the run is paused")
+                    raise Nothing(_BUSY)
                 events = {
                     name: _events(self._ask(worker, self._trace_order(), self._limits.call))
                     for name, worker in (("variant", variant), ("reference", reference))
@@ -163,7 +173,47 @@ class Inspector:
             for name, found in events.items()
         )
         notes = ["one warm call each, profiled: the judge's times are of calls with a cold cache, without a profiler"]
-        return self._traced(True, timelines, events, notes, traces.why_no_counters())
+        return self._traced(True, timelines, events, notes, ncu.why_not())
+
+    def _counters(self, candidate: Candidate, parameters: dict[str, Any]) -> TraceReport:
+        """The counters alone: a process under ncu starts and runs many times slower, and the plain trace must not wait for it."""
+        if self.place != "cuda":
+            raise Nothing(_NO_GPU)
+        tool = ncu.find()
+        if tool is None:
+            raise Nothing(ncu.why_not())
+        orders = (
+            self._load_order(candidate, parameters, self.place),
+            {"do": "inspect", "what": "counters", "inputs": encode(self.task.inputs), "seed": self._seed},
+        )
+        found = counting.counted(
+            tool, self._behind, orders, capability=torch.cuda.get_device_capability()[0], least_bytes=float(self.task.work.bytes),
+            card=self._card,
+        )  # fmt: skip
+        return TraceReport(True, (), metrics=found.metrics, metrics_note=found.note)
+
+    @contextlib.contextmanager
+    def _behind(self, wrapper: Sequence[str], readable: Sequence[Path]) -> Iterator[Worker]:
+        """A worker for a tool to start. It is no pool's, so that cancelling has to know of it."""
+        worker = Worker(
+            "device", self._tier, target=self.task.target, shared_bytes=1 << 20, memory_cap=watchdog.default_cap(),
+            home=self._pool(self.task.target).home, wrapper=wrapper, readable=readable,
+        )  # fmt: skip
+        self._counted = worker
+        try:
+            if self._cancelled.is_set():
+                raise Nothing("cancelled")
+            yield worker
+        finally:
+            self._counted = None
+            worker.close()
+
+    @contextlib.contextmanager
+    def _card(self, shared: bool) -> Iterator[None]:
+        with gpu.lock(gpu.uuid(), _GPU_SECONDS, shared=shared) as held:
+            if not held:
+                raise Nothing(_BUSY)
+            yield
 
     def _traced(
         self, measured: bool, timelines: tuple[Timeline, ...], events: Mapping[str, Any], notes: list[str], counters: str
@@ -175,10 +225,7 @@ class Inspector:
 
     @contextlib.contextmanager
     def _worker(self, kind: Kind, target: str) -> Iterator[Worker]:
-        if target not in self._pools:
-            sizes = [spec.nbytes for spec in self.task.inputs] + [output.nbytes for output in self.task.outputs]
-            self._pools[target] = Pool(self._tier, (), target=target, shared_bytes=shared_bytes(sizes), nursery=self._nursery)
-        pool = self._pools[target]
+        pool = self._pool(target)
         worker = pool.take(kind)
         try:
             if self._cancelled.is_set():
@@ -186,6 +233,12 @@ class Inspector:
             yield worker
         finally:
             pool.discard(worker)
+
+    def _pool(self, target: str) -> Pool:
+        if target not in self._pools:
+            sizes = [spec.nbytes for spec in self.task.inputs] + [output.nbytes for output in self.task.outputs]
+            self._pools[target] = Pool(self._tier, (), target=target, shared_bytes=shared_bytes(sizes), nursery=self._nursery)
+        return self._pools[target]
 
     def _ask(self, worker: Worker, message: Mapping[str, Any], seconds: float, *, refusing: bool = False) -> dict[str, Any]:
         answer = worker.ask(message, seconds)
@@ -197,11 +250,13 @@ class Inspector:
         return answer
 
     def _load(self, worker: Worker, candidate: Candidate, parameters: dict[str, Any]) -> None:
-        self._ask(worker, {
+        self._ask(worker, self._load_order(candidate, parameters, self.place if worker.kind == "device" else "cpu"), self._limits.load)
+
+    def _load_order(self, candidate: Candidate, parameters: dict[str, Any], device: str) -> dict[str, Any]:
+        return {
             "do": "load", "source": candidate.source, "entry": candidate.entry, "parameters": encode(parameters),
-            "format": self.task.format, "init_args": encode(self.task.init_args), "seed": self._seed,
-            "device": self.place if worker.kind == "device" else "cpu",
-        }, self._limits.load)  # fmt: skip
+            "format": self.task.format, "init_args": encode(self.task.init_args), "seed": self._seed, "device": device,
+        }  # fmt: skip
 
     def _recorded(self, candidate: Candidate, parameters: dict[str, Any]) -> tuple[Recording, Traffic]:
         with self._worker("record", self.task.target) as worker:

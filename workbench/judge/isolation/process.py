@@ -44,13 +44,14 @@ class Worker:
 
     Args:
         pin: bytes of the shared memory that the card reads and writes itself, see `shared`.
-        wrapper: a program that starts the worker's and watches it; `variables` are for both.
+        wrapper: a program that starts the worker's and watches it; `variables` are for both, and so are `readable` places.
         zygote: what forks it; None to start a fresh process, from a thread that lives as long as the worker may.
     """
 
     def __init__(
         self, kind: Kind, tier: sandbox.Tier, *, target: str, shared_bytes: int, memory_cap: int, home: Path,
         zygote: Zygote | None = None, pin: int = 0, wrapper: Sequence[str] = (), variables: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> None:  # fmt: skip
         self.kind = kind
         self.target = target
@@ -62,7 +63,7 @@ class Worker:
         self._awake = False
         self._closing = threading.Lock()
         self._pin = pin
-        self._wrapper, self._variables = tuple(wrapper), dict(variables or {})
+        self._wrapper, self._variables, self._readable = tuple(wrapper), dict(variables or {}), tuple(readable)
         self._directory = Path(tempfile.mkdtemp(prefix="worker-", dir=home))
         self._running: Running | None = None
         self._channel: Channel | None = None
@@ -83,16 +84,18 @@ class Worker:
         # The reference is the person's own code: its process is not closed in, and may use the compile caches.
         trusted = self.kind == "baseline"
         tier = sandbox.Tier("not sandboxed") if trusted else self._tier
-        order = sandbox.worker_order(tier, self._directory, trusted=trusted) | {
+        order = sandbox.worker_order(tier, self._directory, trusted=trusted, readable=self._readable) | {
             "kind": self.kind, "line": files[0], "shared": files[2], "size": self.shared.size, "target": self.target,
         }  # fmt: skip
         try:
             if self._zygote is not None:
                 self._running = self._zygote.fork(order, files)
             else:
+                if tier.sandboxed:
+                    order |= {"seccomp": None}  # bwrap puts it on
                 command = sandbox.launch(
-                    tier, order | {"seccomp": None}, directory=self._directory, environment=environment(self.kind) | self._variables,
-                    gpu=self.kind in ON_DEVICE, trusted=trusted, wrapper=self._wrapper,
+                    tier, order, directory=self._directory, environment=environment(self.kind) | self._variables,
+                    gpu=self.kind in ON_DEVICE, trusted=trusted, wrapper=self._wrapper, readable=self._readable,
                 )  # fmt: skip
                 try:
                     self._running = Fresh(command, files, closed_in=tier.sandboxed)
@@ -150,6 +153,11 @@ class Worker:
     def log(self) -> str:
         """The end of what it printed. Untrusted."""
         return self._channel.log if self._channel is not None else ""
+
+    @property
+    def directory(self) -> Path:
+        """The one place of the outside that it can write to, until `close`. What lies there is untrusted."""
+        return self._directory
 
     @property
     def alive(self) -> bool:

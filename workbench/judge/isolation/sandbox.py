@@ -109,12 +109,13 @@ def can_fork(tier: Tier) -> bool:
     return not tier.sandboxed or os.getuid() == 0
 
 
-def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[str, object]:
+def worker_order(tier: Tier, directory: Path, *, trusted: bool = False, readable: Sequence[Path] = ()) -> dict[str, object]:
     """What `boot` needs to know to close a worker in.
 
     Args:
         directory: its one writable place of the outside, where there is no sandbox or no zygote.
         trusted: it runs the person's own code, as the person.
+        readable: places that it may read beyond the fixed ones.
     """
     user = next(_USERS) if not trusted and os.getuid() == 0 and (tier.sandboxed or _world_can_read_python()) else None
     limits = {} if trusted else dict(LIMITS)
@@ -128,12 +129,12 @@ def worker_order(tier: Tier, directory: Path, *, trusted: bool = False) -> dict[
         "limits": limits, "user": user, "sandboxed": tier.sandboxed, "parent": os.getpid(), "directory": inside,
         "package": str(PACKAGE.parent), "readable": [str(path) for path in _in_scratch()],
         "scratch_bytes": SCRATCH_BYTES, "seccomp": code.hex() if code else None,
-        "landlock": _allowed(tier, str(directory)) if tier.landlock and not trusted else None,
+        "landlock": _allowed(tier, str(directory), readable) if tier.landlock and not trusted else None,
         "environment": {} if tier.sandboxed or trusted else _places(str(directory)),
     }  # fmt: skip
 
 
-def _allowed(tier: Tier, directory: str) -> dict[str, object]:
+def _allowed(tier: Tier, directory: str, readable: Sequence[Path] = ()) -> dict[str, object]:
     """What a worker in the second tier may touch, see `landlock.restrict`."""
     system = [
         "/usr",
@@ -150,9 +151,8 @@ def _allowed(tier: Tier, directory: str) -> dict[str, object]:
     ]
     devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kfd", "/dev/dri", "/dev/nvidia-caps"]
     devices += [str(node) for node in Path("/dev").glob("nvidia*")]
-    return {
-        "version": tier.landlock, "read": system + [str(path) for path in _readable()], "write": [directory], "devices": devices,
-    }  # fmt: skip
+    places = system + [str(path) for path in (*_readable(), *readable)]
+    return {"version": tier.landlock, "read": places, "write": [directory], "devices": devices}
 
 
 def launch(
@@ -164,6 +164,7 @@ def launch(
     gpu: bool,
     trusted: bool = False,
     wrapper: Sequence[str] = (),
+    readable: Sequence[Path] = (),
 ) -> Launch:
     """The command that starts a worker, or a zygote of workers.
 
@@ -174,6 +175,7 @@ def launch(
         gpu: give it the GPU's device nodes.
         trusted: it gets the person's environment.
         wrapper: what starts Python and watches it.
+        readable: as in `worker_order`.
     """
     python = (*wrapper, sys.executable, "-I", "-B", str(BOOT), json.dumps(order))
     scratch = "/tmp" if tier.sandboxed or directory is None else str(directory)
@@ -181,7 +183,7 @@ def launch(
     if not tier.sandboxed:
         return Launch(python, variables)
     files: list[int] = []
-    argv = [tier.bwrap, *_namespaces(os.getuid() == 0, zygote=directory is None), *_mounts(directory, gpu)]
+    argv = [tier.bwrap, *_namespaces(os.getuid() == 0, zygote=directory is None), *_mounts(directory, gpu, readable)]
     if directory is not None:
         argv += _seccomp(files)  # a zygote's forks put it on themselves: mounts come first
     for name, value in variables.items():
@@ -198,7 +200,7 @@ def _namespaces(root: bool, *, zygote: bool) -> list[str]:
     return [*shared, *always, *[word for name in kept for word in ("--cap-add", name)]]
 
 
-def _mounts(directory: Path | None, gpu: bool) -> list[str]:
+def _mounts(directory: Path | None, gpu: bool, readable: Sequence[Path] = ()) -> list[str]:
     argv: list[str] = []
     made: set[Path] = {Path("/")}
 
@@ -226,7 +228,7 @@ def _mounts(directory: Path | None, gpu: bool) -> list[str]:
     for name in ("/tmp", "/dev/shm"):
         argv += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", name]
     # After /tmp, so that an environment that itself lies under /tmp is not hidden.
-    for path in _readable():
+    for path in (*_readable(), *readable):
         if not any(place in (path, *path.parents) for place in bound):
             parents(path)
             argv += ["--ro-bind", str(path), str(path)]

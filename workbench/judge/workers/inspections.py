@@ -18,12 +18,12 @@ def inspect(driver: Driver, *, what: str, inputs: Sequence[Mapping[str, Any]], *
 
     Args:
         driver: with a candidate or the reference loaded, but for ``compiler``, which loads it itself.
-        what: ``compiler``, ``memory`` or ``trace``.
+        what: ``compiler``, ``memory``, ``trace`` or ``counters``.
         inputs: specs of the arguments.
         options: of that inspection.
     """
     specs = tuple(decode(InputSpec, item) for item in inputs)
-    looks: dict[str, Callable[..., dict[str, Any]]] = {"compiler": _compiler, "memory": _memory, "trace": _trace}
+    looks: dict[str, Callable[..., dict[str, Any]]] = {"compiler": _compiler, "memory": _memory, "trace": _trace, "counters": _counters}
     return looks[what](driver, specs, **options)
 
 
@@ -51,3 +51,11 @@ def _trace(driver: Driver, specs: tuple[InputSpec, ...], *, seed: int) -> dict[s
 
     assert driver.function is not None, "load a candidate first"
     return {"events": profiled(driver.function, make_inputs(specs, seed, driver.device), device=driver.device)}
+
+
+def _counters(driver: Driver, specs: tuple[InputSpec, ...], *, seed: int) -> dict[str, Any]:
+    from workbench.judge.inspection.traces import called_once
+
+    assert driver.function is not None, "load a candidate first"
+    called_once(driver.function, make_inputs(specs, seed, driver.device), device=driver.device)
+    return {}
