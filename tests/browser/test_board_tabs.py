@@ -10,8 +10,10 @@ import pytest
 from harness import deliver, messages, open_board, sent
 from recorded_run import RecordedRun
 from sample_calls import sample_calls
-from sample_reports import sample_reports
+from sample_reports import counters, measured_trace, sample_reports
 from sample_run import REFERENCE, run_events
+
+from workbench.records import encode
 
 EVENTS = run_events(44)
 ASKED = next(row for row in RecordedRun(EVENTS).play().rows() if row["id"] == "k6")
@@ -292,6 +294,64 @@ def test_a_timeline_by_keyboard(shown):
     shown.keyboard.press("+")
     shown.keyboard.press("0")
     assert shown.evaluate("document.activeElement.className").startswith("kw-timeline")
+
+
+def answer(page, report, place=-1, **more):
+    deliver(page, {
+        "type": "inspection", "request": sent(page, "inspect")[place]["request"], "stage": "ready", "message": "", "report": report, **more,
+    })  # fmt: skip
+
+
+def counter_cells(page):
+    lines = page.get_by_role("group", name="Hardware counters").locator("tr")
+    return [[cell.strip() for cell in line.locator("th, td").all_inner_texts()] for line in lines.all()]
+
+
+def test_hardware_counters_are_read_when_asked_and_stay(page, everything):
+    open_board(page, {**everything, "reports": {}})
+    page.get_by_role("tab", name="Trace").click()
+    answer(page, encode(measured_trace()))
+    assert len(sent(page, "inspect")) == 1, "the plain trace does not wait for them"
+    page.get_by_role("button", name="Read hardware counters").click()
+    asked = sent(page, "inspect")
+    assert asked[1]["what"] == "trace" and asked[1]["options"] == {"counters": "true"}
+    assert "Nsight Compute" in page.locator(".kw-wait").inner_text()
+    refused = "the driver keeps hardware counters for root: load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
+    answer(page, None, stage="failed", message=refused)
+    text = page.locator(".kw-tabpanel").inner_text()
+    assert refused in text and "rmsnorm_partial" in text, "the timeline stays"
+    page.get_by_role("button", name="Look again").click()
+    answer(page, encode(counters("rmsnorm_partial", "rmsnorm_apply_with_a_name_that_is_very_long_indeed")))
+    table, cells = page.get_by_role("group", name="Hardware counters"), counter_cells(page)
+    assert cells[0] == ["counter", "rmsnorm_partial", "rmsnorm_apply_with_…g_indeed", "whole call"]
+    found = {row[0]: row[1:] for row in cells[1:]}
+    assert found["DRAM read"] == ["67.4 MB", "33.7 MB", "101 MB"] and found["DRAM over the least"] == ["", "", "1.50×"]
+    assert found["L2 hits"] == ["60 %", "–", ""] and found["registers"] == ["32 a thread", "40 a thread", ""]
+    assert list(found).index("DRAM over the least") == list(found).index("DRAM written") + 1
+    row = table.get_by_role("row", name="DRAM over the least")
+    assert "134.2 MB of the inputs and outputs" in row.get_attribute("title")
+    assert "card's own clocks" in page.locator(".kw-tabpanel").inner_text()
+    look(page, "Why")
+    page.get_by_role("tab", name="Trace").click()
+    page.get_by_role("group", name="Hardware counters").wait_for()
+    assert [one["options"] for one in sent(page, "inspect") if one["what"] == "trace"] == [{}, {"counters": "true"}, {"counters": "true"}]
+
+
+def test_one_kernels_counters_are_one_column(page, everything):
+    open_board(page, {**everything, "reports": {}})
+    page.get_by_role("tab", name="Trace").click()
+    answer(page, encode(measured_trace()))
+    page.get_by_role("button", name="Read hardware counters").click()
+    answer(page, encode(counters("rmsnorm_kernel")))
+    cells = counter_cells(page)
+    assert cells[0] == ["counter", "rmsnorm_kernel"] and cells[5] == ["DRAM over the least", "1.00×"]
+    assert all(len(row) == 2 for row in cells) and len({row[0] for row in cells}) == len(cells)
+
+
+def test_without_a_gpu_there_is_no_button_for_counters(shown):
+    text = look(shown, "Trace")
+    assert "Hardware counters need a GPU" in text
+    assert shown.get_by_role("button", name="Read hardware counters").count() == 0
 
 
 def test_a_trace_can_be_saved(page, everything):

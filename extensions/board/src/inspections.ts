@@ -25,6 +25,8 @@ const DOING: Record<What, string> = {
   trace: "Running it beside the reference, and drawing up where the time goes…",
 };
 
+const COUNTING = "Running it under NVIDIA Nsight Compute in a sandbox, each launch several times…";
+
 export class Inspections {
   private readonly known = new Map<string, Known>();
 
@@ -43,11 +45,16 @@ export class Inspections {
       if (signal.aborted) return;
       if (known.report) draw(known.report as Of<W>, known.request);
       else if (known.failed) put(place, this.failure(known.failed, () => this.again(key, place, evaluation, what, options, signal, draw)));
-      else put(place, this.spinner(what, known, () => this.cancel(known)));
+      else put(place, this.spinner(options.counters ? COUNTING : DOING[what], known, () => this.cancel(known)));
     };
     known.listeners.add(update);
     signal.addEventListener("abort", () => known.listeners.delete(update));
     update();
+  }
+
+  /** Whether that was asked for since the board was opened. */
+  asked(evaluation: string, what: What, options: Record<string, string>): boolean {
+    return this.known.has(JSON.stringify([evaluation, what, options]));
   }
 
   /**
@@ -102,14 +109,14 @@ export class Inspections {
     for (const listener of [...known.listeners]) listener();
   }
 
-  private spinner(what: What, known: Known, cancel: () => void): HTMLElement {
+  private spinner(doing: string, known: Known, cancel: () => void): HTMLElement {
     const late = h("span", { class: "kw-dim", hidden: true }, " It takes longer than usual; the run's own judging goes first.");
     setTimeout(() => (late.hidden = false), Math.max(0, LONG - (performance.now() - known.began)));
     return h(
       "div",
       { class: "kw-wait", role: "status" },
       h("span", { class: "kw-spinner", "aria-hidden": "true" }),
-      h("span", {}, DOING[what], h("span", { class: "kw-dim" }, " This takes a few seconds."), late),
+      h("span", {}, doing, h("span", { class: "kw-dim" }, doing === COUNTING ? " This takes up to a minute." : " This takes a few seconds."), late),
       button("Cancel", "Waits for it no longer. The run is not touched.", cancel),
     );
   }

@@ -72,9 +72,9 @@ def test_each_kernel_becomes_one_column_and_the_longest_comes_first():
 def test_the_whole_call_is_compared_with_what_it_can_not_do_without():
     launches = counters.read(table([READ, WRITTEN, TIME], ["byte", "byte", "ns"], ["a", "60", "30", "5"], ["b", "40", "70", "5"]))
     whole = shown(launches, counters.WHOLE_CALL, least=160.0)
-    assert whole["DRAM read"] == (100.0, "B") and whole["of the least bytes"] == (1.25, "×")
-    assert "of the least bytes" not in shown(launches, counters.WHOLE_CALL)
-    (line,) = [one for one in counters.metrics(launches, 9, 2e8) if one.name == "of the least bytes"]
+    assert whole["DRAM read"] == (100.0, "B") and whole["DRAM over the least"] == (1.25, "×")
+    assert "DRAM over the least" not in shown(launches, counters.WHOLE_CALL)
+    (line,) = [one for one in counters.metrics(launches, 9, 2e8) if one.name == "DRAM over the least"]
     assert "200 MB" in line.meaning
 
 

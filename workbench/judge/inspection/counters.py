@@ -32,7 +32,7 @@ class Counter:
 
     Attributes:
         source: ncu's name for it; `newer`: the one on cards from compute capability 12 on, where it differs.
-        unit: of the figure shown: µs, B, % or a noun.
+        unit: of the figure shown: µs, B, %, a noun, or nothing for a count.
         fold: how the launches of one kernel become one figure: ``sum``, ``most``, or ``mean``, weighted by their time.
     """
 
@@ -82,7 +82,7 @@ COUNTERS = (
         "Sectors of 32 bytes for a warp's load from global memory. 4 is enough for 4 bytes a lane, 16 for 16; 32 are scattered.",
     ),
     Counter(
-        "bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "times", "sum",
+        "bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", "sum",
         "Extra cycles of shared memory because lanes of a warp met in one bank.",
     ),
 )  # fmt: skip
@@ -187,7 +187,7 @@ def _whole(launches: Sequence[Launch], capability: int, least_bytes: float) -> l
     if moved is not None and written is not None and least_bytes > 0:
         least = f"{least_bytes / 1e6:.4g} MB"
         meaning = f"DRAM read and written, over the {least} of the inputs and outputs. Below 1 where writes stay in the L2 cache."
-        found.append(Metric(WHOLE_CALL, "of the least bytes", (moved + written) / least_bytes, "×", meaning))
+        found.append(Metric(WHOLE_CALL, "DRAM over the least", (moved + written) / least_bytes, "×", meaning))
     return found
 
 

@@ -1,4 +1,4 @@
-/** Where the time goes: the variant's timeline beside the reference's, their kernels, and the profiler's counters where there are any. */
+/** Where the time goes: the variant's timeline beside the reference's, their kernels, and hardware counters where they can be read. */
 
 import type { TimeKind, Timeline, TraceReport } from "../../../protocol";
 import { button, h, missing, put, say } from "../dom";
@@ -7,13 +7,16 @@ import { WORDS } from "../glossary";
 import type { Tab } from "../inspector";
 import type { Inspections } from "../inspections";
 import { TimelineView, Window } from "../timeline";
-import { facts, grid, heading, ofEvaluation, pickEvaluation } from "./parts";
+import { counters } from "./counters";
+import { grid, heading, ofEvaluation, pickEvaluation } from "./parts";
 
 const KINDS: Record<TimeKind, { word: string; about: string }> = {
   measured: { word: "measured", about: WORDS.measured },
   modelled: { word: "modelled", about: WORDS.modelled },
   host: { word: "this machine's own time", about: "How long the PyTorch ops take on this machine's processor. It can be compared with nothing else here." },
 };
+
+const COUNTERS = { counters: "true" };
 
 export class TraceTab {
   constructor(private readonly inspections: Inspections) {}
@@ -23,7 +26,10 @@ export class TraceTab {
       const place = h("div", { class: "kw-inspected" });
       const pick = pickEvaluation(detail, evaluation, again);
       put(panel, pick && h("div", { class: "kw-bar-line" }, pick), place);
-      this.inspections.show(place, evaluation, "trace", {}, now, (report, request) => this.report(place, report, request, detail.candidate.id, now));
+      this.inspections.show(place, evaluation, "trace", {}, now, (report, request) => {
+        this.report(place, report, request, detail.candidate.id, now);
+        place.append(...this.counters(report, evaluation, now));
+      });
     });
   };
 
@@ -61,8 +67,19 @@ export class TraceTab {
           ...kernels(timeline),
         ];
       }),
-      ...metrics(report),
     );
+  }
+
+  /** Reading them takes a while and holds the card, so that a person asks for it. */
+  private counters(report: TraceReport, evaluation: string, signal: AbortSignal): HTMLElement[] {
+    const note = report.metrics_note ? h("p", { class: "kw-dim" }, report.metrics_note) : null;
+    if (report.metrics.length) return [heading("Hardware counters"), ...counters(report)];
+    if (!report.measured) return note ? [heading("Hardware counters"), note] : [];
+    const box = h("div", { class: "kw-inspected" });
+    const read = (): void => this.inspections.show(box, evaluation, "trace", COUNTERS, signal, (found) => put(box, ...counters(found)));
+    if (this.inspections.asked(evaluation, "trace", COUNTERS)) read();
+    else put(box, h("div", { class: "kw-bar-line" }, button("Read hardware counters", "One call under NVIDIA Nsight Compute, in a sandbox: each launch runs several times, and no judge times on this GPU meanwhile.", read)), note);
+    return [heading("Hardware counters"), box];
   }
 }
 
@@ -76,13 +93,4 @@ function kernels(timeline: Timeline): HTMLElement[] {
     h("td", { class: "kw-num kw-right" }, kernel.bytes === null ? "–" : format.bytes(kernel.bytes)),
   ));
   return [grid([{ label: timeline.kind === "host" ? "op" : "kernel" }, { label: "calls", figures: true }, { label: "time", figures: true }, { label: "share" }, { label: "bytes", figures: true }], rows, `Kernels of the ${timeline.name}`)];
-}
-
-function metrics(report: TraceReport): HTMLElement[] {
-  if (!report.metrics.length) return report.metrics_note ? [heading("Hardware counters"), h("p", { class: "kw-dim" }, report.metrics_note)] : [];
-  return [
-    heading("Hardware counters"),
-    facts(report.metrics.map((one) => [`${one.kernel}: ${one.name}`, `${format.figure(one.value)} ${one.unit}`, one.meaning])),
-    ...(report.metrics_note ? [h("p", { class: "kw-dim" }, report.metrics_note)] : []),
-  ];
 }
