@@ -75,6 +75,7 @@ def running_sum(x):
 
 STREAM, DEFAULT, ONLINE, APART = {"cache": "stream"}, {"cache": "default"}, {"online": "chunk"}, {"online": "off"}
 LANES = [{"LANES": 1024}, {"LANES": 512}]
+RINGS = [{}, {"WARPS": 8}, {"WARPS": 2}, {"RESIDENT": 32}, {"WARPS": 8, "RESIDENT": 32}, {"STEPS": 2}]
 KERNELS: Sequence[tuple[str, Callable[..., Any], list[tuple[int, ...]], torch.dtype, Points]] = (
     ("layer norm, 16 rows of 16 MiB", layernorm, [(16, 64, 256, 256), (64, 256, 256), (64, 256, 256)], torch.float32, (
         ("cuda_split", DEFAULT, [{}, {"LANES": 256}, {"ROUNDS": 4}, {"ROUNDS": 1}, {"FAST": 0}, {"ITEMS": 8}, {"ITEMS": 2}]),
@@ -90,7 +91,20 @@ KERNELS: Sequence[tuple[str, Callable[..., Any], list[tuple[int, ...]], torch.dt
     ("square error, 512 MiB", square_error, [(8192, 8192), (8192, 8192)], torch.float32, (
         ("cuda_split", STREAM, [{}, {"ITEMS": 4}, {"LANES": 512}]), ("reduction", {}, [{}]),
     )),
+    ("softmax, rows of 16 KiB", softmax, [(4096, 8192)], BF16, (
+        ("cuda_ring", ONLINE, RINGS), ("cuda_ring", APART, [{}]), ("cuda_rows", {}, [{}]), ("rows", {}, [{}]),
+    )),
+    ("rms norm, rows of 16 KiB", rmsnorm, [(4096, 8192), (8192,)], BF16, (
+        ("cuda_ring", {}, RINGS), ("cuda_rows", {}, [{}]), ("rows", {}, [{}]),
+    )),
+    ("layer norm, rows of 16 KiB", layernorm, [(4096, 8192), (8192,), (8192,)], BF16, (
+        ("cuda_ring", {}, RINGS), ("cuda_rows", {}, [{}]), ("rows", {}, [{}]),
+    )),
+    ("cross entropy, rows of 64000 bytes", cross_entropy, [(4096, 32000)], BF16, (
+        ("cuda_ring", ONLINE, [*RINGS, {"WARPS": 16}]), ("cuda_rows", {}, [{}]), ("cross_entropy", {}, [{}]),
+    )),
     ("softmax, rows of 64 KiB", softmax, [(4096, 32768)], BF16, (
+        ("cuda_ring", ONLINE, [{}, {"WARPS": 16}, {"STEPS": 8}]),
         ("cuda_rows", {}, LANES), ("cuda_rows", STREAM, [{"LANES": 512}]), ("cuda_team", ONLINE, [{}, {"ROOM": 227}, {"WARPS": 8}]),
         ("rows", {}, [{}]),
     )),
@@ -111,6 +125,14 @@ COMPILED: Sequence[tuple[Callable[..., Any], list[tuple[int, ...]], torch.dtype]
 )  # fmt: skip
 
 
+def operands(op: Callable[..., Any], shapes: Sequence[tuple[int, ...]], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Of such sizes, and classes for a cross entropy."""
+    arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
+    if op is cross_entropy:
+        arguments.append(torch.randint(0, shapes[0][1], (shapes[0][0],), device="cuda"))
+    return arguments
+
+
 def milliseconds(call: Callable[[], Any], times: int = 11) -> float:
     """The median of single calls, each behind some idle work so that launches are queued."""
     found = []
@@ -128,18 +150,20 @@ def milliseconds(call: Callable[[], Any], times: int = 11) -> float:
 
 def error(found: torch.Tensor, op: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> float:
     """The largest relative error; of two rows, where there are rows."""
+    exact = [argument.double() if argument.is_floating_point() else argument for argument in arguments]
     if found.dim() == 0:
-        return abs(found.item() / op(*[argument.double() for argument in arguments]).item() - 1)
+        return abs(found.item() / op(*exact).item() - 1)
     rows = [0, found.shape[0] - 1]
-    want = op(arguments[0][rows].double(), *[argument.double() for argument in arguments[1:]])
+    want = op(exact[0][rows], *exact[1:])
     return ((found[rows].double() - want).abs() / (want.abs() + 1e-3 * want.abs().max())).max().item()
 
 
 def kernels(folder: Path) -> Iterator[str]:
     """One line a point of the experts' kernels."""
     for title, op, shapes, dtype, plans in KERNELS:
-        task = trace(op, *[torch.empty(shape, dtype=dtype, device="meta") for shape in shapes], name=op.__name__, target=detect_target())
-        arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
+        arguments = operands(op, shapes, dtype)
+        shown = [torch.empty_like(argument, device="meta") for argument in arguments]
+        task = trace(op, *shown, name=op.__name__, target=detect_target())
         moved = sum(argument.nbytes for argument in arguments) + sum(output.nbytes for output in task.outputs)
         yield f"{title}: floor {moved / COPY:.4f} ms, eager {milliseconds(lambda op=op, given=arguments: op(*given), 3):.4f} ms"
         for expert, choices, points in plans:
@@ -164,9 +188,7 @@ def compiled(folder: Path) -> Iterator[str]:
 
     plain = compile_fx.compile_fx
     for op, shapes, dtype in COMPILED:
-        arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
-        if op is cross_entropy:
-            arguments.append(torch.randint(0, shapes[0][1], (shapes[0][0],), device="cuda"))
+        arguments = operands(op, shapes, dtype)
         compile_fx.compile_fx = plain
         torch._dynamo.reset()
         watch = Watch(None)

@@ -44,7 +44,15 @@ def square_error(x, y):
     return F.mse_loss(x, y)
 
 
+def log_sum(x):
+    return torch.logsumexp(x, 1)
+
+
 CASES = {
+    "ring, rows of 16 KiB": ("cuda_ring", softmax, [(1000, 8192)], torch.bfloat16),
+    "ring, weights": ("cuda_ring", rmsnorm, [(1000, 8192), (8192,)], torch.bfloat16),
+    "ring, read alone, with a tail": ("cuda_ring", log_sum, [(1000, 32000)], torch.float32),
+    "ring, rows that begin anywhere": ("cuda_ring", l1, [(1000, 8001)], torch.float32),
     "cluster, a row of 1.5 MiB": ("cuda_team", softmax, [(300, 393216)], torch.float32),
     "cluster, with a tail": ("cuda_team", softmax, [(300, 100008)], torch.float32),
     "cluster, rows that begin anywhere": ("cuda_team", l1, [(304, 65535)], torch.float32),
@@ -59,8 +67,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_long_rows_come_out_right_at_each_point(case, tmp_path):
     name, op, shapes, dtype = CASES[case]
-    if name == "cuda_team" and torch.cuda.get_device_capability() < (9, 0):
-        pytest.skip("clusters need sm_90")
+    if name in ("cuda_team", "cuda_ring") and torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("clusters and the copy engine need sm_90")
     task = trace(op, *[torch.empty(shape, dtype=dtype, device="meta") for shape in shapes], name=op.__name__, target=detect_target())
     arguments = [torch.randn(shape, dtype=dtype, device="cuda") for shape in shapes]
     truth = op(*[argument.double() for argument in arguments])

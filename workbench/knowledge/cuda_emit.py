@@ -93,8 +93,8 @@ _FUNCTIONS = {
 
 # The special function unit's own exponential: a few units in the last place, as Triton's experts have it.
 _FAST: Mapping[str, Callable[..., str]] = {
-    "exp": lambda x: f"__expf({x.text})",
-    "sigmoid": lambda x: f"__fdividef(1.0f, 1.0f + __expf(-{x.operand}))",
+    "exp": lambda x: f"fast_exp({x.text})",
+    "sigmoid": lambda x: f"__fdividef(1.0f, 1.0f + fast_exp(-{x.operand}))",
 }
 
 _WRITERS: Mapping[str, Callable[..., CExpr]] = {
@@ -167,8 +167,37 @@ __device__ __forceinline__ double absolute(double x) { return fabs(x); }
 // NaN wins, as in PyTorch.
 struct Sum { template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a + b; } };
 struct Prod { template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a * b; } };
-struct Max { template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a > b || a != a ? a : b; } };
-struct Min { template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a < b || a != a ? a : b; } };
+struct Max {
+  template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a > b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  static __device__ __forceinline__ float of(float a, float b) {  // one instruction in place of four
+    float higher;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(higher) : "f"(a), "f"(b));
+    return higher;
+  }
+#endif
+};
+struct Min {
+  template <typename T> static __device__ __forceinline__ T of(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  static __device__ __forceinline__ float of(float a, float b) {
+    float lower;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(lower) : "f"(a), "f"(b));
+    return lower;
+  }
+#endif
+};
+
+// As __expf, without its four instructions for results below 1e-38, which are zero here.
+__device__ __forceinline__ float fast_exp(float x) {
+#ifdef __CUDA_ARCH__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 1.442695041f));
+  return power;
+#else
+  return expf(x);
+#endif
+}
 """
 """What every source begins with. ``FETCH`` and ``PUT`` are macros: plain accesses, or such that leave the cache first."""
 

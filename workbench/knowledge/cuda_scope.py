@@ -22,7 +22,7 @@ _RESERVED = (
     "while", "do", "switch", "case", "default", "return", "break", "continue", "struct", "class", "template", "typename", "using",
     "namespace", "static", "extern", "inline", "volatile", "true", "false", "new", "delete", "this", "operator", "public", "private",
     "sizeof", "alignas", "min", "max", "x", "y", "z", "w", "row", "col", "lane", "at", "up", "put", "fetch", "Pack", "Word", "Down",
-    "Sum", "Prod", "Max", "Min", "again", "take",
+    "Sum", "Prod", "Max", "Min", "again", "take", "fast_exp",
     "absolute", "half", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "log", "sqrt",
     "sin", "cos", "tan", "pow", "floor", "ceil", "abs", "round",
 )  # fmt: skip

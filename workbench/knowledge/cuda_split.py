@@ -150,7 +150,7 @@ class CudaSplitWriter(CudaRowWriter):
             other, rest = scope.names.new("total"), f"share[t * {self.words} + {place}]"
             if track.kind == "online":
                 # A tile of nothing but minus infinity has no share.
-                step = [f"if ({at} != {self._neutral(first)}) {other} += {rest} * __expf({at} - {name});"]
+                step = [f"if ({at} != {self._neutral(first)}) {other} += {rest} * fast_exp({at} - {name});"]
             else:
                 scope.compute([track.result], name_all=True)
                 lines += scope.lines

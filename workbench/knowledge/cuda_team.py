@@ -29,6 +29,12 @@ from workbench.knowledge.program import Output, Ref, Value
 from workbench.knowledge.row_plan import RowPlan, Track
 from workbench.task import ITEM_BYTES
 
+_TAKEN = (
+    "warp", "rank", "turn", "turns", "chunk", "begin", "order", "slots", "bars", "slot", "call", "first", "each", "seen", "higher", "sum",
+    "i", "at", "number", "step", "room",
+)  # fmt: skip
+"""Names of the kernel's own."""
+
 
 class CudaTeamWriter(CudaRowWriter):
     """The one kernel of a row program.
@@ -43,8 +49,7 @@ class CudaTeamWriter(CudaRowWriter):
 
     def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, online: bool = False) -> None:
         super().__init__(plan, launcher, names, name, held=False, several=False)
-        if self.scans or plan.program.of_kind("gather") or not plan.full_outputs:
-            raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
+        self._admit()
         if any(ITEM_BYTES[value.dtype] != 4 for value in plan.program.of_kind("reduce")):
             raise UnsupportedError("a reduction that is not in 32 bits, over a team of blocks")
         self.held_loads = [value for value in self.loads if plan.is_full(value)]
@@ -52,24 +57,7 @@ class CudaTeamWriter(CudaRowWriter):
             raise UnsupportedError("no operand that is as large as the result")
         widest = super().most
         self.ragged = plan.length % widest > 0 or any(plan.length % self._word(value) for value in self.held_loads)
-        for word in (
-            "warp",
-            "rank",
-            "turn",
-            "chunk",
-            "begin",
-            "order",
-            "slots",
-            "bars",
-            "slot",
-            "call",
-            "first",
-            "each",
-            "seen",
-            "higher",
-            "sum",
-            "i",
-        ):
+        for word in _TAKEN:
             self.vars.new(word)
         levels = [level for level in range(max(self.level.values(), default=0) + 1) if self._works(level)]
         self._first, self._last = levels[0], levels[-1]
@@ -77,6 +65,15 @@ class CudaTeamWriter(CudaRowWriter):
         self.online = self._pair() if online else None
         if online and self.online is None:
             raise UnsupportedError("no maximum with a sum of exponentials below it alone")
+        if self.online is not None and self._last < self.level[self.online.second]:
+            self._last = self._first  # the one pass for both is all
+
+    def _admit(self) -> None:
+        if self.scans or self.plan.program.of_kind("gather") or not self.plan.full_outputs:
+            raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
+
+    _meeting = "rank, call"
+    """What an exchange is told of where it takes place."""
 
     @property
     def item_bytes(self) -> int:
@@ -97,24 +94,34 @@ class CudaTeamWriter(CudaRowWriter):
         return 16 // ITEM_BYTES[self.launcher.dtypes[value.input]]
 
     def write(self) -> CudaKernel:
-        start = self._start()
-        inner = [*start]
+        inner = [*self._start()]
         if self.online is not None:
             inner += self._both(self.online)
-        for level in range(self._last if self.online is not None else 0, self._last + 1):
+        for level in range(self.level[self.online.second] if self.online is not None else 0, self._last + 1):
             reduces = [value for value in self.plan.program.of_kind("reduce") if self.level[value.id] == level + 1]
             outputs = [output for output in self.plan.full_outputs if self._output_level(output) == level]
             if reduces or outputs:
                 self._now = level
                 inner += self._pass(level, reduces, outputs)
         inner += self._store_rows()
-        kernel = CudaKernel(self.name, self._doc(), "32 * WARPS, 1", grid="", block=("32 * WARPS", "1"))
-        kernel.attributes = "__cluster_dims__(TEAM, 1, 1)"
-        kernel.body = [*self._before(), "for (int turn = 0; turn < turns; ++turn) {", *indented(["const int row = first + turn;"])]
+        kernel = self._kernel()
+        kernel.body = [*self._before(), "for (int turn = 0; turn < turns; ++turn) {", *indented([f"const int row = {self._row()};"])]
         kernel.body += [*indented(inner), "}"]
         self._finish(kernel)
-        kernel.parameters.append(("const int", "each", "each"))
         return kernel
+
+    def _kernel(self) -> CudaKernel:
+        kernel = CudaKernel(self.name, self._doc(), "32 * WARPS, 1", grid="", block=("32 * WARPS", "1"))
+        kernel.attributes = "__cluster_dims__(TEAM, 1, 1)"
+        return kernel
+
+    def _finish(self, kernel: CudaKernel) -> None:
+        super()._finish(kernel)
+        kernel.parameters.append(("const int", "each", "each"))
+
+    def _row(self) -> str:
+        """The row of a turn."""
+        return "first + turn"
 
     # -- stretches of code ---------------------------------------------------------------------------------------------------------
 
@@ -150,35 +157,43 @@ class CudaTeamWriter(CudaRowWriter):
         head.append(f"  seen[i / VECTOR][i % VECTOR] = {nothing};")
         tail = [
             f"if (higher != {nothing}) {{", "  float sum = 0.0f;", "#pragma unroll", "  for (int i = 0; i < STEPS * VECTOR; ++i)",
-            "    sum += __expf(seen[i / VECTOR][i % VECTOR] - higher);", f"  {total} = {total} * __expf({peak} - higher) + sum;",
+            "    sum += fast_exp(seen[i / VECTOR][i % VECTOR] - higher);", f"  {total} = {total} * fast_exp({peak} - higher) + sum;",
             f"  {peak} = higher;", "}",
         ]  # fmt: skip
         scope.env[track.result], scope.env[track.second] = CExpr(peak), CExpr(total)
         loop = [*loop[:at], *indented(head), *loop[at:-1], *indented(tail), loop[-1]]
-        return [*scope.lines, f"float {peak} = {nothing}, {total} = 0.0f;", *loop, f"both_across({peak}, {total}, rank, call);"]
+        exchange = f"both_across({peak}, {total}, {self._meeting});"
+        return [*scope.lines, f"float {peak} = {nothing}, {total} = 0.0f;", *loop, exchange]
 
     def _works(self, level: int) -> bool:
         reduces = any(self.level[value.id] == level + 1 for value in self.plan.program.of_kind("reduce"))
         return reduces or any(self._output_level(output) == level for output in self.plan.full_outputs)
 
+    def _places(self) -> list[str]:
+        """Which rows and which stretch of each are this warp's."""
+        return [
+            "const int rank = cluster_rank(), first = blockIdx.x / TEAM * each;",
+            "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;",
+            "const int begin = (rank * WARPS + warp) * (CHUNKS * CHUNK);  // of this warp's stretch of the row",
+        ]  # fmt: skip
+
+    def _meet(self) -> list[str]:
+        """What all wait for before the first row."""
+        return ["cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();"]
+
     def _before(self) -> list[str]:
         """The place in the team, the ring, and the first chunks on their way."""
         rows = [] if self.rows is not None else ["const int M = 1;"]
-        place = [
-            "const int rank = cluster_rank(), first = blockIdx.x / TEAM * each;",
-            "const int turns = M - first < each ? M - first : each;", "unsigned call = 0;",
-        ]  # fmt: skip
         parts = self._row_parts()
         copies = self._ragged_copies() if self.ragged else self._copies()
         return [
-            *rows, "const int lane = threadIdx.x, warp = lane / 32;", *place,
-            "const int begin = (rank * WARPS + warp) * (CHUNKS * CHUNK);  // of this warp's stretch of the row",
+            *rows, "const int lane = threadIdx.x, warp = lane / 32;", *self._places(),
             "word* const bars = reinterpret_cast<word*>(room) + WORDS + warp * SLOTS;",
             "unsigned char* const slots = room + HEAD + warp * (SLOTS * SLOT);",
             "// Asks for a chunk, in the order in which chunks are used.",
             "const auto order = [&](int number) {",
             *indented([
-                "const int turn = number / CHUNKS, row = first + turn, col = begin + number % CHUNKS * CHUNK;",
+                f"const int turn = number / CHUNKS, row = {self._row()}, col = begin + number % CHUNKS * CHUNK;",
                 "const int slot = number % SLOTS;",
                 "if (turn >= turns) return;",
                 "const int count = EVEN || col + CHUNK <= N ? CHUNK : col < N ? N - col : 0;",
@@ -192,7 +207,7 @@ class CudaTeamWriter(CudaRowWriter):
             "  for (int number = 0; number < SLOTS; ++number) order(number);",
             "}",
             "__syncwarp();",
-            "cluster_arrive();  // no block writes into the memory of one that has not begun", "cluster_wait();",
+            *self._meet(),
         ]  # fmt: skip
 
     def _copies(self) -> list[str]:
@@ -259,7 +274,7 @@ class CudaTeamWriter(CudaRowWriter):
         return f"take<{self._type(value)}, VECTOR>({self._place(value)} + {at} * sizeof({self._type(value)}))"
 
     def _across(self, value: Value, total: str) -> str:
-        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, rank, call)"
+        return f"across<{self.op_name(value)}>({total}, {self._neutral(value)}, {self._meeting})"
 
     def _store_rows(self) -> list[str]:
         return [line.replace("if (lane == 0) {", "if (rank == 0 && lane == 0) {") for line in super()._store_rows()]

@@ -95,11 +95,11 @@ __device__ __forceinline__ T across(T value, T neutral, int rank, unsigned& call
 """
 """Reductions over the blocks of a cluster, through each other's shared memory."""
 
-ONLINE = """
+PAIR = """
 // A maximum and the sum of exponentials below it, of two groups together.
 __device__ __forceinline__ void join(float& peak, float& total, float other, float rest) {
   const float nothing = __int_as_float(0xff800000), higher = Max::of(peak, other);
-  total = (peak == nothing ? 0.0f : total * __expf(peak - higher)) + (other == nothing ? 0.0f : rest * __expf(other - higher));
+  total = (peak == nothing ? 0.0f : total * fast_exp(peak - higher)) + (other == nothing ? 0.0f : rest * fast_exp(other - higher));
   peak = higher;
 }
 
@@ -110,7 +110,10 @@ __device__ __forceinline__ void join_warp(float& peak, float& total) {
 }
 
 struct Pair { float peak, total; };
+"""
+"""A maximum and a sum of exponentials that go together."""
 
+ONLINE_BY_CLUSTER = """
 // Both for all threads of a cluster, by one exchange: see `across`.
 __device__ __forceinline__ void both_across(float& peak, float& total, int rank, unsigned& call) {
   word* words = reinterpret_cast<word*>(room) + (call++ % 2) * (TEAM * WARPS);
@@ -129,4 +132,39 @@ __device__ __forceinline__ void both_across(float& peak, float& total, int rank,
   join_warp(peak, total);
 }
 """
-"""Maximum and sum of exponentials in one pass and one exchange."""
+"""Both in one pass and one exchange."""
+
+BY_BLOCK = """
+// All threads of a block get the row's result. Two sets of words take turns, so that one barrier a reduction is enough.
+template <typename Op, typename T>
+__device__ __forceinline__ T across(T value, T neutral, unsigned& call) {
+  value = in_warp<Op>(value);
+#if WARPS > 1
+  word* words = reinterpret_cast<word*>(room) + (call++ % 2) * WARPS;
+  const int lane = threadIdx.x % 32;
+  if (lane == 0) words[threadIdx.x / 32] = pack(value);
+  __syncthreads();
+  value = in_warp<Op>(lane < WARPS ? unpack<T>(words[lane]) : neutral);
+#endif
+  return value;
+}
+"""
+"""Reductions over the warps of a block that shares nothing."""
+
+ONLINE_BY_BLOCK = """
+// Both for all threads of a block, by one exchange: see `across`.
+__device__ __forceinline__ void both_across(float& peak, float& total, unsigned& call) {
+  join_warp(peak, total);
+#if WARPS > 1
+  word* words = reinterpret_cast<word*>(room) + (call++ % 2) * WARPS;
+  const int lane = threadIdx.x % 32;
+  if (lane == 0) words[threadIdx.x / 32] = pack(Pair{peak, total});
+  __syncthreads();
+  const Pair share = unpack<Pair>(words[lane % WARPS]);
+  peak = lane < WARPS ? share.peak : __int_as_float(0xff800000);
+  total = lane < WARPS ? share.total : 0.0f;
+  join_warp(peak, total);
+#endif
+}
+"""
+"""The same of a maximum with its sum of exponentials."""

@@ -81,6 +81,9 @@ template <typename T> void __stcs(T* at, T value) { *at = value; }
 ENGINE = r"""
 typedef unsigned long long word;
 #define room (own->memory())
+#ifndef TEAM  // a block that shares nothing
+#define TEAM 1
+#endif
 // A barrier as one word: how often it opened, what it waits for: announced bytes above the one arrival.
 struct Bar { std::atomic<int> opened, missing; };
 static Bar& bar_of(word* at) { return *reinterpret_cast<Bar*>(at); }

@@ -247,7 +247,7 @@ def test_triton_runs_are_not_given_what_can_not_be_judged():
     task = task_of("softmax", OPS["softmax"][2])
     assert not any(fit.expert.startswith("cuda") for fit in experts.match(task))
     both = [fit.expert for fit in experts.match(task, ("triton", "cuda"))]
-    assert both == ["rows", "cuda_rows"]
+    assert both == ["rows", "cuda_rows", "cuda_ring"]
 
 
 def test_what_it_is_not_made_for_is_refused():

@@ -50,7 +50,8 @@ def transposed_add():
 
 
 TASKS = {
-    "cuda_pointwise": relu(), "cuda_tile": transposed_add(), "cuda_rows": softmax(4096, 8192), "cuda_team": softmax(4096, 393216),
+    "cuda_pointwise": relu(), "cuda_tile": transposed_add(), "cuda_rows": softmax(4096, 8192), "cuda_ring": softmax(4096, 16384),
+    "cuda_team": softmax(4096, 393216),
     "cuda_split": softmax(16, 1 << 20),
 }  # fmt: skip
 

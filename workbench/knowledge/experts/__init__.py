@@ -23,6 +23,7 @@ from workbench.knowledge.experts.columns import COLUMNS
 from workbench.knowledge.experts.convolution import CONVOLUTION
 from workbench.knowledge.experts.cross_entropy import CROSS_ENTROPY
 from workbench.knowledge.experts.cuda_pointwise import CUDA_POINTWISE
+from workbench.knowledge.experts.cuda_ring import CUDA_RING
 from workbench.knowledge.experts.cuda_rows import CUDA_ROWS
 from workbench.knowledge.experts.cuda_split import CUDA_SPLIT
 from workbench.knowledge.experts.cuda_team import CUDA_TEAM
@@ -44,7 +45,7 @@ _EXPERTS: Mapping[str, Expert] = {
     expert.name: expert
     for expert in (
         POINTWISE, TILE, ROWS, COLUMNS, REDUCTION, CROSS_ENTROPY, MATMUL, WINDOW, CONVOLUTION, ATTENTION, CHAIN,
-        CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_TEAM, CUDA_SPLIT,
+        CUDA_POINTWISE, CUDA_TILE, CUDA_ROWS, CUDA_RING, CUDA_TEAM, CUDA_SPLIT,
     )
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from workbench.knowledge.experts.row_family import plans
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import kernel_name
 from workbench.knowledge.program import Output, Program
-from workbench.knowledge.row_plan import RowPlan, plan_rows, stages
+from workbench.knowledge.row_plan import RowPlan, Stage, plan_rows, stages
 from workbench.task import ITEM_BYTES, Task
 
 CARD = """\
@@ -103,29 +103,24 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     found = stages(program)
     made = [plan_rows(stage.program) for stage in found]
     launcher = Launcher(task, program, taken=("VECTOR", "ITEMS", "LANES", "ROWS", "EVEN", "vector", "items", "even", "blocks", "k"))
-    names: dict[Output, str] = {}
-    for stage in found:
-        for output in stage.program.outputs:
-            if output not in stage.handed and output not in names:
-                names[output] = launcher.allocate(output, "out")
-        for output, name in stage.handed.items():
-            names[output] = launcher.temporary(name, [launcher.size(output.atoms)] if output.atoms else ["1"], output.dtype)
-            launcher.dtypes[names[output]] = output.dtype
+    names = named(launcher, found)
     if any(program.elements(value.deps) >= 2**31 for value in program.values):
         raise UnsupportedError("2**31 elements or more in CUDA C++")
     tune = _tune(made[0], choices)
     kernels, launches = [], []
     for number, (stage, plan) in enumerate(zip(found, made, strict=True)):
-        own = {output: names[output] for output in stage.program.outputs}
-        several = number == 0 and choices["rows"] == "several"
-        held = choices["passes"] == "row" if number == 0 else plan.length <= 8192
-        literal = {} if number == 0 else {"LANES": 256}
-        name = kernel_name(task) if number == 0 else kernel_name(task, "finish")
-        keeps = plan.length <= MOST_KEPT
-        writer = CudaRowWriter(plan, launcher, own, name, held=held, several=several, literal=literal, keeps=keeps)
-        kernel = writer.write()
+        if number:
+            kernel, lines = finishing(task, launcher, stage, plan, names)
+        else:
+            several, held = choices["rows"] == "several", choices["passes"] == "row"
+            own = {output: names[output] for output in stage.program.outputs}
+            writer = CudaRowWriter(
+                plan, launcher, own, kernel_name(task), held=held, several=several, literal={}, keeps=plan.length <= MOST_KEPT
+            )  # fmt: skip
+            kernel = writer.write()
+            lines = _launch(task, launcher, writer, kernel, plan, tune)
         kernels.append(kernel)
-        launches += _launch(task, launcher, writer, kernel, plan, tune)
+        launches += lines
     largest = max(program.accesses, key=lambda access: program.elements(tuple(a for d in access.dims for a in d)))
     launcher.lines += [
         f"if {largest.input}.numel() >= 2**31:",
@@ -142,6 +137,32 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     return assemble_cuda(
         task, title, tune, kernels, launcher, results, cache=choices["cache"], helpers=(WIDEST, CEIL), functions=functions
     )  # fmt: skip
+
+
+def named(launcher: Launcher, found: Sequence[Stage]) -> dict[Output, str]:
+    """What the launcher calls each output of each stage; its lines that make them are added to it."""
+    names: dict[Output, str] = {}
+    for stage in found:
+        for output in stage.program.outputs:
+            if output not in stage.handed and output not in names:
+                names[output] = launcher.allocate(output, "out")
+        for output, name in stage.handed.items():
+            names[output] = launcher.temporary(name, [launcher.size(output.atoms)] if output.atoms else ["1"], output.dtype)
+            launcher.dtypes[names[output]] = output.dtype
+    return names
+
+
+def finishing(
+    task: Task, launcher: Launcher, stage: Stage, plan: RowPlan, names: Mapping[Output, str]
+) -> tuple[CudaKernel, list[str]]:  # fmt: skip
+    """A small kernel for a later stage, whose operand has one element a row, and the lines that launch it."""
+    own = {output: names[output] for output in stage.program.outputs}
+    writer = CudaRowWriter(
+        plan, launcher, own, kernel_name(task, "finish"), held=plan.length <= 8192, several=False, literal={"LANES": 256},
+        keeps=plan.length <= MOST_KEPT,
+    )  # fmt: skip
+    kernel = writer.write()
+    return kernel, _launch(task, launcher, writer, kernel, plan, {})
 
 
 def _launch(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_module import CEIL, CudaKernel, assemble_cuda
 from workbench.knowledge.cuda_team import CudaTeamWriter, slot_bytes
-from workbench.knowledge.cuda_team_text import BY_CLUSTER, ENGINE, ONLINE, TAKE
+from workbench.knowledge.cuda_team_text import BY_CLUSTER, ENGINE, ONLINE_BY_CLUSTER, PAIR, TAKE
 from workbench.knowledge.experts.base import ALGORITHM, TRAFFIC, Expert, Match
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import kernel_name
@@ -113,7 +113,7 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     launcher.lines += _launch(task, launcher, writer, kernel, plan, tune)
     results = [launcher.returned(output, writer.outputs[output]) for output in program.outputs]
     title = f"{task.name}: each row is held by a cluster of blocks between its one read and its write, in CUDA C++."
-    functions = [_defines(writer), TAKE, ENGINE, ONLINE if writer.online else BY_CLUSTER]
+    functions = [_defines(writer), TAKE, ENGINE, *((PAIR, ONLINE_BY_CLUSTER) if writer.online else (BY_CLUSTER,))]
     return assemble_cuda(task, title, tune, [kernel], launcher, results, cache=choices["cache"], helpers=(CEIL,), functions=functions)
 
 
@@ -135,7 +135,6 @@ def _launch(
     held = dict.fromkeys(value.input for value in writer.held_loads)
     wide = dict.fromkeys([value.input for value in writer.loads] + [writer.outputs[output] for output in plan.full_outputs])
     largest = writer.held_loads[0].input
-    least = min(ITEM_BYTES[launcher.dtypes[name]] for name in held)
     blocks = tune["TEAM"][0]
     chunks = _chunks(plan, writer, blocks)
     slot = item * 32 * steps * vector + spare
@@ -147,20 +146,10 @@ def _launch(
     ]  # fmt: skip
     kernel.grid = f"ceil_div({rows}, each) * TEAM"
     *compiled, launch = kernel.launch(launcher.device)
-    if writer.ragged:
-        words = [
-            f"if any(t.data_ptr() % 16 or t.nbytes % 16 for t in ({', '.join(held)},)):",
-            f'    raise NotImplementedError("{task.entry}: written for tensors of whole 16-byte words")',
-        ]
-    else:
-        words = [
-            f"if {length} % {max(vector, 16 // least)} or any(t.data_ptr() % 16 for t in ({', '.join(wide)},)):",
-            f'    raise NotImplementedError("{task.entry}: written for rows of whole 16-byte words")',
-        ]
     return [
         f"if {largest}.numel() >= 2**31 or {largest}.numel() == 0:",
         f'    raise NotImplementedError("{task.entry}: written for tensors that have elements, fewer than 2**31")',
-        *words,
+        *whole_words(task, writer, length, held, wide),
         f"multiprocessors = torch.cuda.get_device_properties({launcher.device}).multi_processor_count",
         f"chunk = {32 * vector} * STEPS",
         f"slot = {item} * chunk{f' + {spare}' if spare else ''}  # bytes",
@@ -173,6 +162,20 @@ def _launch(
         f"each = max(1, min(EACH, {rows} // max(1, multiprocessors // TEAM)))  # rows of a cluster",
         *compiled, "k.set_shared_memory_config(shared)", launch.removesuffix(")") + ", shared_mem=shared)",
     ]  # fmt: skip
+
+
+def whole_words(task: Task, writer: CudaTeamWriter, length: str, held: Iterable[str], wide: Iterable[str]) -> list[str]:
+    """The launcher's refusal of tensors that the copy engine, or accesses of 16 bytes, can't read: operands of the ring, and all others."""
+    if writer.ragged:
+        return [
+            f"if any(t.data_ptr() % 16 or t.nbytes % 16 for t in ({', '.join(held)},)):",
+            f'    raise NotImplementedError("{task.entry}: written for tensors of whole 16-byte words")',
+        ]
+    least = min(ITEM_BYTES[writer.launcher.dtypes[name]] for name in held)
+    return [
+        f"if {length} % {max(writer.most, 16 // least)} or any(t.data_ptr() % 16 for t in ({', '.join(wide)},)):",
+        f'    raise NotImplementedError("{task.entry}: written for rows of whole 16-byte words")',
+    ]
 
 
 CUDA_TEAM = Expert(
