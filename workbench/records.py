@@ -28,21 +28,35 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 
 def encode(value: Any) -> Any:
     """Plain JSON data of a record, or of anything that a record may hold."""
-    if type(value) in _PLAIN:
+    kind: Any = type(value)
+    if kind in _PLAIN:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if kind is dict:
+        return {str(key): item if type(item) in _PLAIN else encode(item) for key, item in value.items()}
+    if kind is tuple:
+        return [item if type(item) in _PLAIN else encode(item) for item in value]
+    names = _names(kind)
+    if names is not None:
+        return {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, enum.Enum):
         return value.value
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return encode(float(value))
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     raise TypeError(f"a record can't hold {type(value).__name__}")
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """Names of a record's fields; None where it is no record."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def decode(kind: type[R], data: Any) -> R:

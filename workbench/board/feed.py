@@ -86,7 +86,7 @@ class Feed:
                 "roof": self._roof,
             }  # fmt: skip
             if self._packed is None:
-                self._send({"type": "snapshot", **rest, "upserts": self._all.rows(self._run), "points": self._all.all_points()})
+                self._send({"type": "snapshot", **rest, "upserts": rows.rows(self._run), "points": self._all.all_points()})
             else:
                 columns, buffers = self._all.packed(self._run)
                 self._packed({"type": "packed", **rest, **columns}, buffers)
@@ -131,8 +131,8 @@ class Feed:
         self._news.set()
 
     def _follow(self) -> None:
-        # While the browser loads the module that will ask for them.
-        (self._all.rows if self._packed is None else self._all.packed)(self._run)
+        if self._packed is not None:  # while the browser loads the module that will ask for it
+            self._all.packed(self._run)
         with self._lock:
             self._log()
         left, counted = float(BURST), time.monotonic()
@@ -172,4 +172,6 @@ class Feed:
             if isinstance(stamped.event, events.Evaluated):
                 points += self._all.points([stamped.event.evaluation])
         self._heard += lines
+        if heard:
+            self._all.heard()
         return points, lines, heard

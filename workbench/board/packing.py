@@ -8,32 +8,27 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 Message = dict[str, Any]
+Columns = Mapping[str, list[Any]]
 _DOUBLE, _INDEX = "d", "I"
 SHARED = 2
 """A value that stands for so many objects, on average, is sent once and named by number."""
 
 
-def pack_snapshot(snapshot: Mapping[str, Any]) -> tuple[Message, list[bytes]]:
-    """A snapshot as it travels: the message of type ``packed``, and the buffers beside it."""
-    columns, buffers = pack_columns(snapshot["upserts"], snapshot["points"])
-    return {**snapshot, **columns, "type": "packed"}, buffers
-
-
-def pack_columns(rows: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]]) -> tuple[Message, list[bytes]]:
-    """The part of a packed snapshot that is long, and its buffers."""
+def pack_columns(rows: Columns, points: Columns) -> tuple[Message, list[bytes]]:
+    """The part of a packed snapshot that is long, and the buffers beside it."""
     buffers: list[bytes] = []
     return {"upserts": pack(rows, buffers), "points": pack(points, buffers)}, buffers
 
 
-def pack(objects: Sequence[Mapping[str, Any]], buffers: list[bytes]) -> Message:
-    """Objects with the same fields as columns; what they hold in bytes is added to `buffers`."""
-    names = list(objects[0]) if objects else []
-    return {"count": len(objects), "fields": {name: _column(list(map(itemgetter(name), objects)), buffers) for name in names}}
+def pack(columns: Columns, buffers: list[bytes]) -> Message:
+    """Objects with the same fields, which come as one list a field; what they hold in bytes is added to `buffers`."""
+    count = len(next(iter(columns.values()), ()))
+    return {"count": count, "fields": {name: _column(values, buffers) for name, values in columns.items()} if count else {}}
 
 
 def _column(values: list[Any], buffers: list[bytes]) -> Message:
@@ -45,8 +40,7 @@ def _column(values: list[Any], buffers: list[bytes]) -> Message:
             nan = float("nan")
             values = [nan if value is None else value for value in values]
         return _beside("numbers", array(_DOUBLE, values), buffers)
-    # Lists and objects, and what is equal in Python and not so in JSON, are told apart by how they read.
-    keys = values if kinds <= {str, bool, type(None)} else list(map(repr, values))
+    keys = _keys(values, kinds)
     kept = dict(zip(keys, values, strict=True))
     if len(kept) == 1:
         return {"kind": "same", "value": values[0]}
@@ -54,6 +48,15 @@ def _column(values: list[Any], buffers: list[bytes]) -> Message:
         return {"kind": "plain", "values": values}
     places = {key: place for place, key in enumerate(kept)}
     return {**_beside("choice", array(_INDEX, map(places.__getitem__, keys)), buffers), "values": list(kept.values())}
+
+
+def _keys(values: list[Any], kinds: set[type]) -> list[Any]:
+    """What tells the values apart: those that are equal in Python and not so in JSON, as 1 and true, by how they read."""
+    if kinds <= {str, bool, type(None)}:
+        return values
+    if kinds == {list} and set(map(type, chain.from_iterable(values))) <= {str}:
+        return list(map(tuple, values))
+    return list(map(repr, values))
 
 
 def _beside(kind: str, numbers: array[Any], buffers: list[bytes]) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.board.contract import Run
@@ -19,6 +19,24 @@ NOTHING = encode(Budget(evaluations=0, seconds=0.0, gpu_seconds=0.0, tokens=0, m
 def rows(run: Run, after: int = 0) -> list[dict[str, Any]]:
     """Rows of the candidates that changed since event number `after`, in the order in which they came."""
     return [_row(summary) for summary in run.rows(after)]
+
+
+def columns(run: Run) -> dict[str, list[Any]]:
+    """All rows by field."""
+    names = (*_ROW, *_OWN)
+    if hasattr(run, "columns"):
+        found: Mapping[str, list[Any]] = run.columns(names)
+    else:
+        summaries = run.rows()
+        found = {name: [summary[name] for summary in summaries] for name in names}
+    ranges = [interval or _NO_RANGE for interval in found["interval"]]
+    return {
+        **{name: found[name] for name in _ROW},
+        "order": found["number"], "verdict": [verdict or "proposed" for verdict in found["verdict"]],
+        "modelled": list(map(bool, found["modelled"])),
+        "time_us": [_time(time_us, low, high) for time_us, (low, high) in zip(found["time_us"], ranges, strict=True)],
+        "low_us": [low for low, _ in ranges], "high_us": [high for _, high in ranges],
+    }  # fmt: skip
 
 
 def detail(run: Run, candidate: str) -> dict[str, Any]:
@@ -83,6 +101,17 @@ def point(number: int, evaluation: Evaluation) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def point_columns(judged: Sequence[Evaluation]) -> dict[str, list[Any]]:
+    """The points of all evaluations by field."""
+    timings = [evaluation.timing for evaluation in judged]
+    return {
+        "n": list(range(1, len(judged) + 1)), "evaluation": [evaluation.id for evaluation in judged],
+        "candidate": [evaluation.candidate for evaluation in judged], "verdict": [evaluation.verdict.value for evaluation in judged],
+        "time_us": [timing.median_us if timing is not None else None for timing in timings],
+        "modelled": [timing is not None and timing.modelled for timing in timings],
+    }  # fmt: skip
+
+
 def _notes(head: Mapping[str, Any], prepared: Prepared | None) -> list[str]:
     """What must not be overlooked: above all that the op can't tell right from wrong."""
     # Before there is a variant every note counts: that no expert fits the op, for one, is why Step brings nothing.
@@ -103,16 +132,26 @@ _ROW = (
 )  # fmt: skip
 
 
+_OWN = ("number", "verdict", "modelled", "time_us", "interval")
+_NO_RANGE = (None, None)
+
+
 def _row(summary: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = summary["interval"] or (None, None)
-    time_us = summary["time_us"]
-    if time_us is None and low == high:  # a modelled time of a variant that does not pass; a measured one is in the details only
-        time_us = low
+    low, high = summary["interval"] or _NO_RANGE
     return {
         **{name: summary[name] for name in _ROW},
-        "order": summary["number"], "verdict": summary["verdict"] or "proposed", "modelled": bool(summary["modelled"]),
-        "time_us": time_us, "low_us": low, "high_us": high,
-    }  # fmt: skip
+        "order": summary["number"],
+        "verdict": summary["verdict"] or "proposed",
+        "modelled": bool(summary["modelled"]),
+        "time_us": _time(summary["time_us"], low, high),
+        "low_us": low,
+        "high_us": high,
+    }
+
+
+def _time(time_us: float | None, low: float | None, high: float | None) -> float | None:
+    """A modelled time of a variant that does not pass is shown too; a measured one is in the details only."""
+    return low if time_us is None and low == high else time_us
 
 
 def _best(row: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""What all boards of one run show: its rows, the chart's points and the lines of its log, read once and kept up.
+"""What all boards of one run show: its rows, the chart's points and the lines of its log, made ready once and kept up.
 
-A run of ten thousand variants is read in a third of a second, and packed in a tenth. A notebook shows it in several places (boards,
-the record beside them), a cell that is run again shows it once more, and each would read it anew.
+With ten thousand variants that takes a tenth of a second. A notebook shows a run in several places (boards, the record beside them), a
+cell that is run again shows it once more, and each would do it anew.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from workbench.board.contract import Run
 from workbench.board.packing import pack_columns
 from workbench.board.words import SPOKEN, log_line
 from workbench.candidate import Evaluation
+from workbench.events import Prepared, RunStarted
 from workbench.evolution.calm import calm
 
 _known: WeakKeyDictionary[Run, Shown] = WeakKeyDictionary()
@@ -31,61 +32,59 @@ Packed = tuple[dict[str, Any], list[bytes]]
 class Shown:
     """The rows and points of one run. Every method may be called from any thread; `Shown.of` gives the one that a run has."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._cursor = 0
-        self._rows: dict[str, dict[str, Any]] = {}
-        self._points: dict[str, dict[str, Any]] = {}
+        self._judged: dict[str, tuple[int, Evaluation]] = {}
+        self._heard = 0
         self._packed: Packed | None = None
+        self._packed_at: tuple[int, int, int] = (0, 0, 0)
         self._lines: deque[dict[str, Any]] = deque(maxlen=LOG_LINES)
         self._said = 0
-        with calm():
-            self.begun, self.prepared, judged = history.past(run)
-            self.points(judged)
+        self.begun: RunStarted | None = None
+        self.prepared: Prepared | None = None
 
     @classmethod
     def of(cls, run: Run) -> Shown:
+        """What the boards of a run share, as far as the run has come: while it had no board, nobody told of it."""
         with _guard:
             found = _known.get(run)
             if found is None:
-                found = _known[run] = cls(run)
-            return found
-
-    def rows(self, run: Run) -> list[dict[str, Any]]:
-        """All rows as they are now, in the order in which the variants came."""
-        with self._lock, calm():
-            last = run.header()["seq"]  # read first: what happens from here on is read the next time
-            for row in rows.rows(run, max(0, self._cursor - 1)):
-                if self._rows.get(row["id"]) != row:
-                    self._rows[row["id"]] = row
-                    self._packed = None
-            self._cursor = last
-            return list(self._rows.values())
+                found = _known[run] = cls()
+        with found._lock, calm():
+            found.begun, found.prepared, judged = history.past(run)
+            for one in judged:
+                found._number(one)
+        return found
 
     def points(self, judged: Iterable[Evaluation] = ()) -> list[dict[str, Any]]:
         """The points of these evaluations, numbered in the order in which they were first heard of."""
         with self._lock:
-            found = []
-            for one in judged:
-                point = self._points.get(one.id)
-                if point is None:
-                    point = self._points[one.id] = rows.point(len(self._points) + 1, one)
-                    self._packed = None
-                found.append(point)
-            return found
+            return [rows.point(*self._number(one)) for one in judged]
 
     def all_points(self) -> list[dict[str, Any]]:
         with self._lock:
-            return list(self._points.values())
+            return [rows.point(number, one) for number, one in self._judged.values()]
+
+    def heard(self) -> None:
+        """Something has happened in the run: what is packed is packed anew when it is asked for."""
+        with self._lock:
+            self._heard += 1
 
     def packed(self, run: Run) -> Packed:
-        """Rows and points as they travel; packed anew only where one of them has changed."""
-        with self._lock:
-            now = self.rows(run)
-            if self._packed is None:
-                with calm():
-                    self._packed = pack_columns(now, self.all_points())
+        """Rows and points as they travel, in the order in which they came; packed anew only where the run has gone on."""
+        with self._lock, calm():
+            # Read first: what happens from here on is packed the next time.
+            state = (self._heard, run.header()["seq"], len(self._judged))
+            if self._packed is None or state != self._packed_at:
+                points = rows.point_columns([one for _, one in self._judged.values()])
+                self._packed, self._packed_at = pack_columns(rows.columns(run), points), state
             return self._packed
+
+    def _number(self, one: Evaluation) -> tuple[int, Evaluation]:
+        found = self._judged.get(one.id)
+        if found is None:
+            found = self._judged[one.id] = len(self._judged) + 1, one
+        return found
 
     def lines(self, run: Run) -> list[dict[str, Any]]:
         """The last lines of the log, as the store has it now."""

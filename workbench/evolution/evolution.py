@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -246,6 +246,11 @@ class Evolution:
         """One dict a candidate, for a table; only those that changed since event number `after`."""
         with self._recorder.lock:
             return self._recorder.view.rows(after)
+
+    def columns(self, names: Iterable[str]) -> dict[str, list[Any]]:
+        """The rows of all candidates by field, only the fields named: quicker than `rows` where there are thousands."""
+        with self._recorder.lock:
+            return self._recorder.view.columns(names)
 
     def header(self) -> dict[str, Any]:
         """What stands above the table: the op, baselines, floor, best, budget, state. `seq` is the last event that it knows of."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.brief import Brief
@@ -26,6 +26,7 @@ from workbench.events import (
     StateChanged,
     Submitted,
 )  # fmt: skip
+from workbench.evolution.entry import FIELDS, Entry
 from workbench.records import encode
 
 NOTES = 20
@@ -52,20 +53,6 @@ class Detail:
     brief: Brief | None = None
 
 
-@dataclass
-class _Entry:
-    candidate: Candidate
-    number: int
-    kind: str = ""
-    seq: int = 0
-    evaluation: Evaluation | None = None
-    evaluations: list[Evaluation] = field(default_factory=list)
-    diagnoses: dict[str, Diagnosis] = field(default_factory=dict)
-    children: list[str] = field(default_factory=list)
-    islands: list[str] = field(default_factory=list)
-    accepted: bool = False
-
-
 class View:
     """Folds events into rows, details and a header. It is not locked: one thread folds and reads, or the owner locks around it.
 
@@ -87,7 +74,7 @@ class View:
         self.judged: list[Evaluation] = []
         self._tally: dict[str, dict[str, Any]] = {}
         self._aims: dict[str, str] = {}
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._kinds: dict[str, str] = {}
         self._spent: Spent | None = None
         self._notes: list[dict[str, str]] = []
@@ -119,7 +106,7 @@ class View:
                 self._evaluated(evaluation, diagnosis, seq)
             case BestChanged():
                 for name in {event.candidate, self.best.candidate if self.best else event.candidate}:
-                    self._entries[name].seq = seq
+                    self._entries[name].seq, self._entries[name].best = seq, name == event.candidate
                 self.best = event
             case Migrated(candidate=name, to=island):
                 self._entries[name].islands.append(island)
@@ -148,6 +135,11 @@ class View:
         """One dict a candidate, in the order in which they came; only those that changed since event number `after`."""
         return [self._row(entry) for entry in self._entries.values() if entry.seq > after]
 
+    def columns(self, names: Iterable[str]) -> dict[str, list[Any]]:
+        """The same by field, of all candidates: what `rows` takes a quarter of a second for with ten thousand takes a tenth of that."""
+        entries = list(self._entries.values())
+        return {name: list(map(FIELDS[name], entries)) for name in names}
+
     def candidate(self, name: str) -> Detail:
         """Everything about one candidate.
 
@@ -162,7 +154,7 @@ class View:
             diagnoses=dict(entry.diagnoses), children=tuple(entry.children),
         )  # fmt: skip
 
-    def entry(self, name: str) -> _Entry:
+    def entry(self, name: str) -> Entry:
         try:
             return self._entries[name]
         except KeyError:
@@ -217,12 +209,12 @@ class View:
 
     # ---- folding
 
-    def _enter(self, candidate: Candidate, seq: int) -> _Entry:
+    def _enter(self, candidate: Candidate, seq: int) -> Entry:
         old = self._entries.get(candidate.id)
         if old is not None:  # a submitted variant, now on its way to the judge
             old.candidate, old.seq = candidate, seq
             return old
-        entry = _Entry(candidate=candidate, number=len(self._entries) + 1, seq=seq, islands=[candidate.island])
+        entry = Entry(candidate=candidate, number=len(self._entries) + 1, seq=seq, islands=[candidate.island])
         self._entries[candidate.id] = entry
         self._island(candidate.island)["candidates"] += 1
         for parent in candidate.parents:
@@ -253,34 +245,9 @@ class View:
 
     # ---- rows
 
-    def _row(self, entry: _Entry) -> dict[str, Any]:
-        one, found = entry.candidate, entry.evaluation
-        timing = found.timing if found else None
-        speedup = found.speedup if found else None
-        kernels = found.resources if found else ()
-        return {
-            "id": one.id, "number": entry.number, "seq": entry.seq, "kind": entry.kind, "island": one.island,
-            "islands": list(entry.islands), "backend": one.backend, "proposer": one.proposer, "parents": list(one.parents),
-            "children": len(entry.children), "plan": one.plan, "cites": list(one.cites),
-            "verdict": found.verdict.value if found else "", "reason": found.reason if found else "being judged",
-            "judged_by": found.judged_by if found else "", "parameters": encode(found.parameters) if found else {},
-            "labels": list(found.labels) if found else [], "matched": found.matched if found else None,
-            "time_us": found.time_us if found else None,
-            "median_us": timing.median_us if timing else None,
-            "interval": [timing.low_us, timing.high_us] if timing else None,
-            "modelled": timing.modelled if timing else None,
-            "speedup": speedup.ratio if speedup else None,
-            "speedup_interval": [speedup.low, speedup.high] if speedup else None,
-            "against": speedup.against if speedup else "",
-            "registers": max((kernel.registers for kernel in kernels), default=None),
-            "spill_bytes": max((kernel.spill_bytes for kernel in kernels), default=None),
-            "shared_bytes": max((kernel.shared_bytes for kernel in kernels), default=None),
-            "occupancy": min((kernel.occupancy for kernel in kernels), default=None),
-            "launches": sum(kernel.launches for kernel in kernels) if kernels else None,
-            "diagnosis": entry.diagnoses[found.id].kind if found and found.id in entry.diagnoses else "",
-            "evaluations": len(entry.evaluations), "best": self.best is not None and self.best.candidate == one.id,
-            "accepted": entry.accepted,
-        }  # fmt: skip
+    @staticmethod
+    def _row(entry: Entry) -> dict[str, Any]:
+        return {name: get(entry) for name, get in FIELDS.items()}
 
     def _islands(self) -> list[dict[str, Any]]:
         named = {name: self._island(name) for name in self._aims}
@@ -288,11 +255,13 @@ class View:
 
     def _island(self, name: str) -> dict[str, Any]:
         """The tally of an island. It is kept as events come: to count ten thousand candidates anew for each of them would take too long."""
-        island = self._tally.setdefault(name, {"name": name, "aim": "", "candidates": 0, "evaluations": 0, "best": "", "best_us": None})
+        island = self._tally.get(name)
+        if island is None:
+            island = self._tally[name] = {"name": name, "aim": "", "candidates": 0, "evaluations": 0, "best": "", "best_us": None}
         island["aim"] = self._aims.get(name, "")
         return island
 
-    def _best_of_islands(self, entry: _Entry) -> None:
+    def _best_of_islands(self, entry: Entry) -> None:
         time = entry.evaluation.time_us if entry.evaluation else None
         for name in entry.islands if time is not None else ():
             island = self._island(name)

@@ -6,7 +6,7 @@ from array import array
 import pytest
 
 from workbench.board.feed import Feed
-from workbench.board.packing import pack, pack_snapshot
+from workbench.board.packing import pack
 
 
 def unpacked(packed, buffers):
@@ -26,17 +26,16 @@ def unpacked(packed, buffers):
 
 
 def test_a_run_is_unpacked_as_it_was_and_much_smaller(recorded):
-    sent = []
+    plain, sent = [], []
     recorded.play()
-    feed = Feed(recorded, sent.append)
-    feed.snapshot()
-    feed.close()
-    packed, buffers = pack_snapshot(sent[0])
-    assert packed["type"] == "packed" and packed["header"] == sent[0]["header"]
-    for name in ("upserts", "points"):
-        assert unpacked(packed[name], buffers) == sent[0][name]
+    for feed in (Feed(recorded, plain.append), Feed(recorded, plain.append, packed=lambda *message: sent.append(message))):
+        feed.snapshot()
+        feed.close()
+    [(packed, buffers)] = sent
+    assert packed["type"] == "packed"
+    assert {**packed, "type": "snapshot", **{name: unpacked(packed[name], buffers) for name in ("upserts", "points")}} == plain[0]
     size = len(json.dumps({name: packed[name] for name in ("upserts", "points")})) + sum(map(len, buffers))
-    assert size < 0.6 * len(json.dumps({name: sent[0][name] for name in ("upserts", "points")}))
+    assert size < 0.6 * len(json.dumps({name: plain[0][name] for name in ("upserts", "points")}))
 
 
 @pytest.mark.parametrize(
@@ -44,18 +43,18 @@ def test_a_run_is_unpacked_as_it_was_and_much_smaller(recorded):
     [
         [1, 2.5, None, -0.0, 1e300], [None, None], [None, "a", "a", "a"], [True, False, True, True], [True, 1, 1, 1],
         [{"a": 1}, {"a": 1.5}] * 3, [["k1"], [], ["k1"], [], [], []], [{"a": 1}, {"a": True}] * 3,
+        [["a"], ["a", "b"], ["a"], []] * 2, [[1], [True], [1.5], [1]] * 3, [[["a"]], [["a"]], [[]]] * 3, [["a"], None, ["a"]] * 3,
         ["é", "\u2028"] * 4, [3, 3, 3], [0, None, 0, 0],
     ],
 )  # fmt: skip
 def test_every_kind_of_value_comes_back(values):
     buffers = []
-    objects = [{"value": value, "other": "same"} for value in values]
-    found = unpacked(pack(objects, buffers), buffers)
-    assert found == objects
+    found = unpacked(pack({"value": values, "other": ["same"] * len(values)}, buffers), buffers)
+    assert found == [{"value": value, "other": "same"} for value in values]
     # What is equal in Python is not so in the browser.
     assert [isinstance(one["value"], bool) for one in found] == [isinstance(value, bool) for value in values]
 
 
 def test_nothing_is_packed_into_nothing():
     buffers = []
-    assert pack([], buffers) == {"count": 0, "fields": {}} and buffers == []
+    assert pack({}, buffers) == pack({"value": []}, buffers) == {"count": 0, "fields": {}} and buffers == []

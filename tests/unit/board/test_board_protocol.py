@@ -14,7 +14,6 @@ from workbench.board import commands, rows
 from workbench.board.accepting import Accepts
 from workbench.board.feed import Feed
 from workbench.board.inspecting import Inspections
-from workbench.board.packing import pack_snapshot
 from workbench.board.prompts import prompt
 from workbench.board.writing import Writings
 from workbench.evolution.stream import Stream, Written
@@ -59,15 +58,15 @@ def test_unions():
 
 
 def test_what_a_snapshot_holds(recorded):
-    sent = []
-    feed = Feed(recorded, sent.append)
+    sent, packs = [], []
     recorded.play()
-    feed.flush()
-    feed.snapshot()
-    feed.close()
+    for feed in (Feed(recorded, sent.append), Feed(recorded, sent.append, packed=lambda message, _: packs.append(message))):
+        feed.flush()
+        feed.snapshot()
+        feed.close()
     snapshot = next(message for message in sent if message["type"] == "snapshot")
     assert set(snapshot) == INTERFACES["SnapshotMessage"]
-    packed, _ = pack_snapshot(snapshot)
+    [packed] = packs
     assert set(packed) == INTERFACES["PackedMessage"] and set(packed["upserts"]) == set(packed["points"]) == INTERFACES["Packed"]
     assert {column["kind"] for column in packed["upserts"]["fields"].values()} <= set(re.findall(r'\{ kind: "(\w+)"', PROTOCOL))
     assert {frozenset(row) for row in snapshot["upserts"]} == {frozenset(INTERFACES["Row"])}

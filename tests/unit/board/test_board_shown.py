@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from test_board_packing import unpacked
 
-from workbench.board import shown
+from workbench.board import rows, shown
 from workbench.board.feed import Feed
-from workbench.board.packing import pack_snapshot
 from workbench.board.shown import Shown
 from workbench.board.words import SPOKEN, log_line
 
@@ -19,25 +19,87 @@ def snapshot_of(run):
     return sent[0]
 
 
-def test_a_run_is_packed_once_until_it_goes_on(recorded):
-    recorded.play(60)
-    kept = Shown.of(recorded)
-    first = kept.packed(recorded)
-    assert kept.packed(recorded) is first and Shown.of(recorded) is kept
-    for _ in range(6):  # whatever a delta tells the browsers, those that come later get too
-        recorded.play(5)
-        kept.points(one.event.evaluation for one in recorded.events() if one.type == "Evaluated")
-        packed, buffers = pack_snapshot(snapshot_of(recorded))
-        assert kept.packed(recorded) == ({name: packed[name] for name in ("upserts", "points")}, buffers)
-
-
-def test_a_packed_snapshot_says_what_a_plain_one_says(recorded):
-    recorded.play()
+def packed_of(run):
+    """What a board that opens now gets, unpacked."""
     sent = []
-    feed = Feed(recorded, lambda message: None, packed=lambda *message: sent.append(message))
+    feed = Feed(run, lambda message: None, packed=lambda *message: sent.append(message))
     feed.snapshot("v")
     feed.close()
-    assert sent == [pack_snapshot(snapshot_of(recorded))]
+    [(message, buffers)] = sent
+    return {**message, "type": "snapshot", **{name: unpacked(message[name], buffers) for name in ("upserts", "points")}}
+
+
+@pytest.fixture(params=["by field", "by row"])
+def run(recorded, request):
+    """A run that gives its rows by field, as an Evolution does, and one that has rows only."""
+    if request.param == "by field":
+        recorded.columns = lambda names: recorded._view.columns(names)
+        recorded.told = lambda: (recorded._view.started, recorded._view.prepared, tuple(recorded._view.judged))
+    return recorded
+
+
+def test_a_run_is_packed_once_until_it_goes_on(run):
+    run.play(60)
+    kept = Shown.of(run)
+    first = kept.packed(run)
+    assert kept.packed(run) is first and Shown.of(run) is kept
+    for _ in range(60):  # whatever a delta tells the browsers, those that come later get too
+        run.play(1)
+        now = kept.packed(run)
+        assert now is not first
+        assert unpacked(now[0]["upserts"], now[1]) == rows.rows(run)
+        first = now
+
+
+def test_a_packed_snapshot_says_what_a_plain_one_says(run):
+    for count in (0, 3, 5, 60, 40, None):
+        run.play(count)
+        assert packed_of(run) == snapshot_of(run)
+
+
+def test_rows_by_field_are_the_rows(run):
+    for _ in range(50):
+        run.play(2)
+        found = rows.columns(run)
+        assert [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)] == rows.rows(run)
+        assert rows.rows(run) == [rows._row(summary) for summary in run.rows()]
+
+
+def test_a_run_that_went_on_without_a_board_has_all_its_points(run):
+    run.play(40)
+    early = snapshot_of(run)["points"]
+    run.play()  # nobody listens
+    late = snapshot_of(run)["points"]
+    judged = [one.event.evaluation.id for one in run.events() if one.type == "Evaluated"]
+    assert [point["evaluation"] for point in late] == judged and len(late) > len(early)
+    assert [point["n"] for point in late] == list(range(1, len(late) + 1)) and late[: len(early)] == early
+
+
+def test_two_boards_and_what_happens_between_their_openings(run):
+    """Both end up with what the run shows, however the events fall between snapshots and deltas."""
+    browsers, feeds = [], []
+    run.play(20)
+    for _ in range(2):
+        told = []
+        browsers.append(told)
+        feeds.append(Feed(run, told.append, packed=lambda message, buffers, told=told: told.append((message, buffers))))
+        run.play(7)
+        feeds[-1].snapshot("v")
+        run.play(9)
+    run.play()
+    for feed in feeds:
+        feed.flush()
+        feed.close()
+    for told in browsers:
+        first = next(at for at, message in enumerate(told) if isinstance(message, tuple))
+        message, buffers = told[first]
+        known = {row["id"]: row for row in unpacked(message["upserts"], buffers)}
+        points = {point["evaluation"]: point for point in unpacked(message["points"], buffers)}
+        for delta in told[first + 1 :]:
+            known |= {row["id"]: row for row in delta["upserts"]}
+            points |= {point["evaluation"]: point for point in delta["points"]}
+        assert list(known.values()) == rows.rows(run)
+        assert list(points.values()) == snapshot_of(run)["points"]
 
 
 def test_every_event_that_has_a_line_is_read_for_the_log(recorded):
