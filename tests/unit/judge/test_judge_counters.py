@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import candidate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.candidate import Candidate
 from workbench.explain.inspection import Metric
 from workbench.judge.inspection import counters, counting, ncu
 from workbench.judge.isolation import sandbox
@@ -306,7 +306,7 @@ class Stand:
             worker.close()
 
     def count(self, source=SOURCE):
-        one = candidate(source, "scale")
+        one = Candidate("k1", "triton", source, "scale")
         orders = (
             {"do": "load", "source": one.source, "entry": one.entry, "parameters": {}, "format": "function", "init_args": [], "seed": 1,
              "device": "cpu"},
@@ -410,6 +410,6 @@ def test_without_a_gpu_or_with_another_word_it_is_one_line(scale_task, nursery, 
 
     inspector = Inspector(scale_task, device="cpu", nursery=nursery)
     try:
-        assert said in inspector.inspect(candidate(SOURCE, "scale"), {}, "trace", {"counters": asked})["error"]
+        assert said in inspector.inspect(Candidate("k1", "triton", SOURCE, "scale"), {}, "trace", {"counters": asked})["error"]
     finally:
         inspector.close()
