@@ -198,6 +198,10 @@ class Environment:
     """The tier in words, such as ``bubblewrap`` or ``not sandboxed``."""
 
 
+NOT_UPDATED = "does not update "
+"""How the label begins of a kernel that leaves buffers stale which the reference's call updates; their names follow."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """What the judge found of one candidate at one point of its tunable space.

@@ -69,6 +69,7 @@ class Qualification:
         impact: of each input: change of the outputs when it alone is drawn anew, over the honest error.
         random: the op that draws random numbers; empty where none does. Such an op is judged by distribution.
         truth: what the truth is where it can't be had in float64.
+        updates: a model's buffers that its call changes, such as running statistics.
         seconds: what all this took.
     """
 
@@ -84,6 +85,7 @@ class Qualification:
     impact: Mapping[str, float] = field(default_factory=dict)
     random: str = ""
     truth: str = ""
+    updates: tuple[str, ...] = ()
     seconds: float = 0.0
 
 

@@ -12,6 +12,7 @@ from workbench.records import digest
 
 Role = Literal["input", "parameter", "buffer"]
 Precision = Literal["match", "tf32", "half"]
+State = Literal["kept", "free"]
 ValueKind = Literal[
     "normal", "uniform", "positive", "probabilities", "integers", "permutation", "mask", "one_hot", "triangular", "scalar", "bytes"
 ]
@@ -128,6 +129,10 @@ class Task:
     """Arguments that the op writes to. What they hold afterwards counts as further outputs, in this order."""
     random: str = ""
     """The op that draws random numbers, if one does: such a Task is judged by distribution."""
+    state: State = "kept"
+    """For a model: whether a candidate that has the buffers which the model's call updates must update them too, or only gets a label."""
+    unreached: tuple[str, ...] = ()
+    """Buffers that the captured module updates, and that no argument gives: neither reference nor candidate can update them."""
 
     @property
     def changed_positions(self) -> tuple[int, ...]:

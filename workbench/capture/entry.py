@@ -204,7 +204,7 @@ def _flattened(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 def _write(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, call: Call) -> Written:
     if isinstance(op, torch.nn.Module):
         exported = export_module(name, op, args, kwargs, call.decorators)
-        return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), exported.notes)
+        return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), unreached=exported.unreached)
     owner = getattr(op, "__self__", None)
     if isinstance(op, types.MethodType) and isinstance(owner, torch.nn.Module):
         return _write_bundle(op, args, kwargs, name, {_snake(type(owner).__name__): owner}, {}, call)
@@ -260,7 +260,7 @@ def _write_bundle(
     if not any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in signature):
         bundle.forward = _with_signature(bundle.forward, inspect.signature(op))  # type: ignore[method-assign]
     exported = export_module(name, bundle, args, kwargs, call.decorators)
-    return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), exported.notes)
+    return Written(name, exported.text, exported.leaves, call.under_autocast(exported.live), unreached=exported.unreached)
 
 
 def _with_signature(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:

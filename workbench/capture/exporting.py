@@ -37,13 +37,13 @@ class Exported:
         text: the reference.
         leaves: its arguments in order: name, live value, role.
         live: the live module on other values for the leaves.
-        notes: what the text leaves out.
+        unreached: names of the buffers that a training step updates and the text doesn't.
     """
 
     text: str
     leaves: list[tuple[str, torch.Tensor, Role]]
     live: Callable[[list[Any]], list[torch.Tensor]]
-    notes: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
 
 class Bundle(torch.nn.Module):  # type: ignore[misc]
@@ -102,7 +102,9 @@ def export_module(
     text = printer.text()
 
     def live(values: list[Any]) -> list[torch.Tensor]:
-        inputs, state = list(given), {}
+        inputs = list(given)
+        # What no argument gives is written to all the same: to a copy, since these values are nobody's.
+        state = {name: buffer.clone() for name, buffer in copied.named_buffers() if name in printer.unreached}
         for value, (place, target) in zip(values, printer.places, strict=True):
             if place is not None:
                 inputs[place] = value
@@ -111,7 +113,7 @@ def export_module(
         positional, named = pytree.tree_unflatten(inputs, structure)
         return flatten(_call(copied, state, positional, named))
 
-    return Exported(text, printer.leaves, live, printer.notes)
+    return Exported(text, printer.leaves, live, printer.unreached)
 
 
 def _call(module: torch.nn.Module, state: Mapping[str, torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -124,10 +126,19 @@ def _call(module: torch.nn.Module, state: Mapping[str, torch.Tensor], args: Sequ
         owner, attribute = _owner(module, name)
         kept[name] = getattr(owner, attribute)
         setattr(owner, attribute, value)
+    swapped = {name: value for name, value in state.items() if name in registered}
+
+    def keep(*_: Any) -> None:
+        # A buffer that the module puts in the place of its own is what the next call finds there.
+        for name, buffer in module.named_buffers(remove_duplicate=False):
+            if name in swapped and buffer is not swapped[name]:
+                swapped[name].copy_(buffer)
+
+    hook = module.register_forward_hook(keep)
     try:
-        swapped = {name: value for name, value in state.items() if name in registered}
         return torch.func.functional_call(module, swapped, tuple(args), dict(kwargs), tie_weights=True)
     finally:
+        hook.remove()
         for name, value in kept.items():
             owner, attribute = _owner(module, name)
             setattr(owner, attribute, value)
@@ -177,7 +188,7 @@ class _Printer:
         self.leaves: list[tuple[str, torch.Tensor, Role]] = []
         self.places: list[tuple[int | None, str]] = []
         self.constants: list[str] = []
-        self.notes: tuple[str, ...] = ()
+        self.unreached: tuple[str, ...] = ()
         self._buffers: set[str] = set()
         self._arguments(module, given)
 
@@ -211,7 +222,8 @@ class _Printer:
             value = self.program.state_dict.get(target, self.program.constants.get(target))
             if spec.kind is kinds.BUFFER:
                 self._buffers.add(spec.arg.name)
-                if self._only_updated(users[spec.arg.name]):
+                if _is_statistic(users[spec.arg.name], target):
+                    self.unreached += (target,)
                     continue
             if not isinstance(value, torch.Tensor):
                 raise CaptureError(f"{self.name} holds {target}, a {type(value).__qualname__}, which can't be captured")
@@ -242,13 +254,6 @@ class _Printer:
         self.names[placeholder] = name
         self.leaves.append((name, value, role))
         self.places.append((place, target))
-
-    def _only_updated(self, node: torch.fx.Node) -> bool:
-        """A running statistic that training updates and doesn't use."""
-        if all(_updates(user, node) for user in node.users):
-            self.notes = (f"{self.name} is in training mode: the reference returns what it returns, and doesn't update running statistics",)
-            return True
-        return False
 
     def _lines(self, node: torch.fx.Node) -> list[str]:
         if node.op == "placeholder":
@@ -300,13 +305,18 @@ class _Printer:
         return f"{tensor}.device" if tensor is not None else '"cpu"'
 
 
-def _updates(user: torch.fx.Node, buffer: torch.fx.Node) -> bool:
-    if not isinstance(user.target, torch._ops.OpOverload):
-        return False
-    name = user.target._schema.name.split("::")[1]
-    if name == "batch_norm":
-        return bool(user.args[5]) and buffer in user.args[3:5]
-    return name.endswith("_") and not name.endswith("__") and user.args[0] is buffer and not user.users
+def _is_statistic(buffer: torch.fx.Node, target: str) -> bool:
+    """Whether it is a batch norm's running statistic, or its counter of calls, that training updates and doesn't use."""
+
+    def updates(user: torch.fx.Node) -> bool:
+        if not isinstance(user.target, torch._ops.OpOverload):
+            return False
+        name = user.target._schema.name.split("::")[1]
+        if name == "batch_norm":
+            return bool(user.args[5]) and buffer in user.args[3:5]
+        return target.endswith("num_batches_tracked") and name == "add_" and user.args[0] is buffer and not user.users
+
+    return all(map(updates, buffer.users))
 
 
 def _identifier(name: str) -> str:

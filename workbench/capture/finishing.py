@@ -12,7 +12,7 @@ import torch
 
 from workbench.capture.captured import Captured
 from workbench.capture.references import Reference, describe, flatten, load_reference, with_changed
-from workbench.capture.specs import check_tensor, describe_scalar, describe_tensor, dtype_name, version_of
+from workbench.capture.specs import check_tensor, describe_scalar, describe_tensor, dtype_name
 from workbench.capture.tracing import Trace, trace
 from workbench.capture.work import count_work
 from workbench.errors import CaptureError
@@ -40,6 +40,7 @@ class Written:
         reference: the text brought to life, where that has been done.
         traced: what to trace in place of the reference; takes `free` as its last argument.
         free: a Model's parameters and buffers, which aren't arguments.
+        unreached: buffers that the live op updates and the text doesn't.
     """
 
     entry: str
@@ -52,6 +53,7 @@ class Written:
     reference: Reference | None = None
     traced: Callable[..., Any] | None = None
     free: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    unreached: tuple[str, ...] = ()
 
 
 def finish(written: Written, call: Call, *, name: str, target: str | None, precision: Precision, shown: Any = None) -> Captured:
@@ -70,18 +72,23 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     task = Task(
         name=name, reference=written.text, entry=written.entry, inputs=specs, outputs=(), work=Work(0, 0), format=written.format,
         init_args=written.init_args, precision=precision, matmul_precision=torch.get_float32_matmul_precision(),
-        target=target or detect_target(),
+        target=target or detect_target(), unreached=written.unreached,
     )  # fmt: skip
     reference = written.reference or load_reference(task)
     found = trace(written.traced or reference.call, specs, device, written.free)
     refuse(found, name)
-    if changes := _arguments(found.changed, specs) or _seen_to_change(name, call, written, found, specs, str(device)):
+    if written.unreached:
+        lost = f"running statistics: {_in_words(written.unreached)}"
+        notes = (*notes, f"{name} is in training mode: the reference returns what it returns, and doesn't update {lost}")
+    if changes := found.changed or _seen_to_change(name, call, written, found, specs, str(device)):
         task = replace(task, changes=changes)
         written = replace(written, live=_with_changed(written.live, task.changed_positions))
         reference = replace(reference, changes=task.changed_positions)
         found = trace(with_changed(written.traced or reference.call, task.changed_positions), specs, device, written.free)
+        kind = "buffer" if {spec.role for spec in specs if spec.name in changes} == {"buffer"} else "input"
         several = "s" if len(changes) > 1 else ""
-        notes = (*notes, f"{name} changes its input{several} {' and '.join(changes)} in place: a kernel must change the same, and no other")
+        which = f"{kind}{several} {' and '.join(changes)}"
+        notes = (*notes, f"{name} changes its {which} in place: a kernel must change the same, and no other")
     task = replace(task, random=found.random, convolution_tf32=_convolves_in_tf32(found))
     notes = (*notes, *written.notes, *_trace_notes(found))
     _check_outputs(found.outputs, name)
@@ -101,7 +108,7 @@ def finish(written: Written, call: Call, *, name: str, target: str | None, preci
     task = replace(task, outputs=described, graph=found.graph, work=count_work(found, specs, described, free), differentiable=learns)
     if not call.ran:
         notes = (*notes, f"{name} is large and wasn't run at capture: its outputs' shapes are from its graph")
-    elif call.changed():
+    elif call.changed() or task.changes:  # not on the live values: they would change once more
         if not task.changes:
             notes = (*notes, f"the inputs of {name} change: the cell writes to them after the call, or {name} to a tensor of its own")
         expected = _run(name, written.live, make_inputs(specs, 0, str(device)))
@@ -127,22 +134,34 @@ def _with_changed(live: Callable[[list[Any]], list[torch.Tensor]], changes: Sequ
 
 
 def _seen_to_change(name: str, call: Call, written: Written, found: Trace, specs: Sequence[InputSpec], device: str) -> tuple[str, ...]:
-    """Arguments that the op writes to, where no graph tells: only a run on inputs that nobody else has does.
+    """Arguments that the op writes to, where its graph does not tell: only a run on inputs that nobody else has does.
 
     What the cell writes to them after the call does not count.
     """
-    if not found.reason or not call.ran or not call.changed():
+    unseen = found.reason and call.ran and call.changed()
+    if not unseen and not (_hides_writes(found) and (call.ran or not _is_costly(found, specs, list(written.free.values())))):
         return ()
     drawn = make_inputs(specs, 0, device)
-    before = [version_of(value) for value in drawn]
+    before = [_content(value) for value in drawn]
     _run(name, written.live, drawn)
-    return _arguments([spec.name for spec, old, new in zip(specs, before, map(version_of, drawn), strict=True) if old != new], specs)
+    return tuple(
+        spec.name for spec, old, new in zip(specs, before, map(_content, drawn), strict=True)
+        if old is not None and new is not None and not torch.equal(old, new)
+    )  # fmt: skip
 
 
-def _arguments(changed: Sequence[str], specs: Sequence[InputSpec]) -> tuple[str, ...]:
-    """Those that are no buffers, which are the op's own to write to."""
-    own = {spec.name for spec in specs if spec.role == "buffer"}
-    return tuple(argument for argument in changed if argument not in own)
+def _hides_writes(found: Trace) -> bool:
+    """Whether a norm in it may move running statistics, which the schemas of those ops don't tell."""
+    return any("batch_norm" in node.op and True in node.args for node in found.graph.nodes)
+
+
+def _content(value: Any) -> torch.Tensor | None:
+    """A copy of a tensor's bytes, NaNs included."""
+    return value.detach().reshape(-1).contiguous().view(torch.uint8).clone() if isinstance(value, torch.Tensor) else None
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _checked(

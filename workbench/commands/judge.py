@@ -7,6 +7,7 @@ import ast
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,11 @@ def judge(options: argparse.Namespace) -> int:
         raise MisuseError(f"--seed {options.seed}: give a number from 0 to 2^63 - 1")
     captured = capture_file(options.reference, target=options.target, precision=options.precision)
     candidate = Candidate("k1", _backend(source), source, captured.task.candidate_entry, proposer="person")
+    task = captured.task
+    if task.format == "model":
+        task = replace(task, state="free")  # an answer to KernelBench is judged as it is, and KernelBench looks at no buffers
     prepared, evaluation = judge_once(
-        captured.task, candidate, parameters, id="k1.1", mode=options.mode, device=options.device, seed=options.seed,
+        task, candidate, parameters, id="k1.1", mode=options.mode, device=options.device, seed=options.seed,
         accept_degenerate=options.accept_degenerate,
     )  # fmt: skip
     again = _replay(options, evaluation)

@@ -12,8 +12,10 @@ import torch
 
 from workbench.candidate import Verdict
 from workbench.capture.references import MODEL_SEED, Reference, load_reference
-from workbench.judge.correctness import compare, inputsets
+from workbench.inputs import make_inputs
+from workbench.judge.correctness import buffers, compare, inputsets
 from workbench.judge.correctness.checks import shared_bytes
+from workbench.judge.correctness.expected import Error
 from workbench.judge.correctness.inputsets import InputSet
 from workbench.judge.isolation import sandbox
 from workbench.judge.isolation.pool import Nursery, Pool, spares
@@ -36,6 +38,7 @@ class Context:
         place: where the judge's own tensors live, ``cuda`` or ``cpu``.
         construction_seed: seeds the constructor of a model in the workers of the baselines.
         state_specs: how a model's parameters and buffers are drawn, once the reference is loaded.
+        buffer_errors: of the buffers that `updates` names: honest errors, by the kind of input.
     """
 
     def __init__(
@@ -68,6 +71,8 @@ class Context:
         self._sets: tuple[InputSet, ...] | Stop | None = None
         self._neighbours: tuple[InputSet, ...] | None = None
         self._clock: Clock | None = None
+        self._updates: tuple[str, ...] | None = None
+        self.buffer_errors: dict[str, list[Error]] = {}
 
     def take(self, kind: Kind, workers: Workers) -> Worker:
         """A fresh worker, noted in `workers` so that it is discarded at the end of the trial."""
@@ -87,6 +92,16 @@ class Context:
     def fresh_reference(self, seed: int) -> Reference:
         """The reference with the state that it is constructed with after a seed."""
         return load_reference(self.task, device=self.place, seed=seed)
+
+    def updates(self) -> tuple[str, ...]:
+        """Names of the buffers that a call of the reference changes, where it is a model; found once."""
+        if self._updates is None:
+            self._updates = ()
+            module = self.reference().module
+            if module is not None and any(True for _ in module.buffers()):
+                smallest = min(self.input_sets(), key=lambda kind: sum(spec.nbytes for spec in kind.specs))
+                self._updates = buffers.updated(self.reference(), make_inputs(smallest.specs, self.seeds("buffers")(), self.place))
+        return self._updates
 
     def input_sets(self) -> tuple[InputSet, ...]:
         """The sets of differing shape, smallest first; found once per task, since it takes runs of the reference."""

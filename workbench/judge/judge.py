@@ -217,7 +217,7 @@ class Judge:
             state.redraw(module, context.state_specs, seeds(), context.place)
         found: Qualification = qualify.qualify(
             context.reference(), smallest.specs, seeds, context.place, products=task.work.matmul_flops > 0,
-            coarse=context.allowed() == 0, used=_used(task),
+            coarse=context.allowed() == 0, used=_used(task), updates=context.updates(),
         )  # fmt: skip
         if smallest.specs != task.inputs and not found.degenerate and not task.random and _is_cheap(task, context.place):
             with contextlib.suppress(Exception):  # at its own size the op may need more memory than there is
@@ -282,6 +282,8 @@ def _in_words(found: Qualification) -> Iterator[str]:
         yield "the op is random: two runs on the same inputs differ, and candidates can't be compared"
     if found.blind and not found.degenerate:
         yield f"on these inputs {' and '.join(found.blind)} can't be told from the reference's own precision"
+    if found.updates:
+        yield f"each call updates {', '.join(found.updates[:4])}{' and more' if len(found.updates) > 4 else ''}: so must a kernel's"
     if found.truth:
         yield f"the truth is not in float64: {found.truth}"
 

@@ -227,6 +227,12 @@ class Builder:
         if counter in self._specs and counter not in self._counters:
             self._counters.append(counter)
 
+    @property
+    def updated(self) -> set[str]:
+        """Arguments of the task that are written into."""
+        written = {*(output.into for output in self._updates), *self._counters}
+        return {spec.name for spec in self._task.inputs if spec.name in written}
+
     def convolve(self, op: str, source: Handle, weight: Handle, window: Window, groups: int, out: Sequence[int], dtype: str) -> Handle:
         """A convolution, `op` forward or transposed, over the last dimensions of a batch of images, which become `out` long."""
         batch, channels, *_ = source.dims

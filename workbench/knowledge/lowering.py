@@ -31,8 +31,6 @@ def lower(task: Task) -> Program:
     """
     if not task.graph.nodes and not task.graph.outputs:
         raise UnsupportedError("the op has no traced graph")
-    if task.changes:
-        raise UnsupportedError(f"an op that changes its argument {task.changes[0]}")
     try:
         return resolve_picks(_lower(task, Builder(task)))
     except UnsupportedError:
@@ -68,8 +66,11 @@ def _lower(task: Task, builder: Builder) -> Program:
         known[node.name] = _lower_node(builder, node, base.rstrip("_") if in_place else base, overload, value)
         if in_place:
             known[target] = known[node.name]
+    if lost := set(task.changes) ^ builder.updated:
+        raise UnsupportedError(f"an op that changes its argument {min(lost)}")
     outputs = []
-    for name, spec in zip(task.graph.outputs, task.outputs, strict=True):
+    returned = len(task.outputs) - len(task.changes)  # what it writes into arguments is not returned
+    for name, spec in zip(task.graph.outputs[:returned], task.outputs[:returned], strict=True):
         handle = value({"ref": name})
         if not isinstance(handle, Handle):
             raise UnsupportedError(f"{name} is no tensor")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench._version import __version__
-from workbench.candidate import Evaluation, Evidence, Verdict
+from workbench.candidate import NOT_UPDATED, Evaluation, Evidence, Verdict
 from workbench.errors import AcceptRefusedError, MisuseError, StoreError
 from workbench.events import AcceptedCandidate, Noted
 from workbench.notebook.cell import accepted_hash, source_hash, write_cell
@@ -44,7 +44,8 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
     Args:
         evolution: the run.
         candidate_id: of the variant, of one of its evaluations, or ``best``.
-        consent: take it although it computes in lower precision than the reference, or could not be judged on this machine.
+        consent: take it although it computes in lower precision than the reference, leaves a model's buffers stale, or could not be
+            judged on this machine.
         to: a ``.py`` or ``.ipynb`` file to write, with its evidence beside it in ``<file>.evidence.json``.
         place: where the caller will put the code, for the record.
 
@@ -103,12 +104,18 @@ def accept(evolution: Any, candidate_id: str, *, consent: bool = False, to: str 
 
 
 def refuse_unless_fit(evaluation: Evaluation, consent: bool) -> None:
-    """What may be written: right variants; with the person's consent also lower precision, and what this machine can't judge.
+    """What may be written: right variants; with the person's consent also lower precision, what leaves a model's buffers stale, and what
+    this machine can't judge.
 
     Raises:
         AcceptRefusedError: names the verdict, the reason and, where consent would help, how to give it.
     """
     verdict, why = evaluation.verdict, f": {evaluation.reason}" if evaluation.reason else ""
+    if verdict is Verdict.RIGHT and (stale := stale_buffers(evaluation)) and not consent:
+        raise AcceptRefusedError(
+            f"{evaluation.candidate} {stale}, as the reference does: in eval mode it would be another model; give it buffers of those "
+            "names that it updates, or take it all the same with consent=True (--consent)"
+        )
     if verdict is Verdict.RIGHT:
         return
     if verdict in (Verdict.LOWER_PRECISION, Verdict.NOT_JUDGED):
@@ -170,9 +177,15 @@ def make_applied(evolution: Any) -> Callable[[str, Mapping[str, Any]], None]:
 
 
 def said(evaluation: Evaluation) -> str:
-    """Verdict, judge and time in one line."""
+    """Verdict, judge and time in one line, and what else a person who takes the kernel has to know."""
     judge = f" (judged by {evaluation.judged_by})" if evaluation.judged_by else ""
-    return f"{_words(evaluation.verdict)}{judge}, {time_text(evaluation)}"
+    stale = stale_buffers(evaluation)
+    return f"{_words(evaluation.verdict)}{judge}, {time_text(evaluation)}{f'; it {stale}' if stale else ''}"
+
+
+def stale_buffers(evaluation: Evaluation) -> str:
+    """The label of a kernel that leaves buffers stale; empty for all others."""
+    return next((label for label in evaluation.labels if label.startswith(NOT_UPDATED)), "")
 
 
 def _words(verdict: Verdict) -> str:

@@ -19,9 +19,11 @@ def guard(parts: Parts) -> list[str]:
     """The third part of the cell."""
     if not parts.signature.tensors:
         raise MisuseError(f"{parts.task.name} takes no tensor, so its kernel can't tell where to run: give it one")
-    if _in_training(parts.task.reference):
+    if parts.task.unreached or _in_training(parts.task.reference):
+        lost = ", ".join(parts.task.unreached[:3]) or "statistics"
         raise MisuseError(
-            f"{parts.task.name} was captured in training mode, where it updates statistics: call .eval() on it and evolve it again"
+            f"{parts.task.name} was captured in training mode, where it updates {lost}, which no kernel reaches: "
+            "call .eval() on it and evolve it again"
         )
     return cell.guard_function(parts, grad="" if has_gradient(parts.task) else f"not ({any_grad(parts)})")
 

@@ -122,3 +122,42 @@ def test_what_keeps_running_statistics_is_not_left_to_an_expert_that_would_not_m
     path.write_text(BATCH_NORM)
     task = capture_file(path).task
     assert [match.expert for match in experts.match(task, ("triton", "cuda"))] == ["rows"]
+
+
+GIVEN = """
+import torch
+
+
+def norm(x, mean, var):
+    return torch.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.3)
+
+
+def get_inputs():
+    return [torch.randn(3, 5, 40, 60) + 1, torch.randn(5), torch.rand(5) + 0.5]
+"""
+
+
+def test_running_statistics_that_are_arguments_are_moved_in_place(tmp_path):
+    path = tmp_path / "given.py"
+    path.write_text(GIVEN)
+    task = capture_file(path).task
+    assert task.changes == ("mean", "var")
+    assert [match.expert for match in experts.match(task, ("triton", "cuda"))] == ["rows"]
+    source = experts.write("rows", task, {"passes": "loop"}) + "\n\ndef all_of(x, mean, var):\n    return norm(x, mean, var), mean, var\n"
+    x, mean, var = torch.randn(3, 5, 40, 60) + 1, torch.randn(5), torch.rand(5) + 0.5
+    job = {"source": source, "entry": "all_of", "inputs": [x, mean.clone(), var.clone()], "parameters": {"BLOCK": 256}}
+    (got,) = run_interpreted([job], tmp_path)
+    assert not isinstance(got, str), got
+    right = torch.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.3)
+    for one, other in zip(got, (right, mean, var), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_written_into_an_argument_by_the_op_itself_has_no_expert_yet():
+    from workbench.capture import capture_call
+
+    def halved(x):
+        x.mul_(0.5)
+        return x + 1
+
+    assert experts.match(capture_call(halved, (torch.randn(8, 8),)).task) == ()

@@ -36,7 +36,7 @@ IMPACT = 100.0
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def qualify(
     reference: Reference, specs: Sequence[InputSpec], next_seed: Callable[[], int], device: str, *, products: bool = False,
-    coarse: bool = True, used: Sequence[str] | None = None,
+    coarse: bool = True, used: Sequence[str] | None = None, updates: Sequence[str] = (),
 ) -> Qualification:  # fmt: skip
     """Tries the checker on bad answers.
 
@@ -45,6 +45,7 @@ def qualify(
         products: the op multiplies matrices, so that TF32 is worth trying.
         coarse: whether the policy asks for the reference's own precision, so that coarser ones must be told from it.
         used: names of the inputs that the op reads, if known: one that it never reads is no fault of its values.
+        updates: buffers that a call of the model changes. They are compared themselves, so the outputs need not tell of them.
     """
     search = _Search(reference, tuple(specs), device, time.perf_counter())
     if reference.random:
@@ -60,12 +61,12 @@ def qualify(
         search.note(name, expected, outputs, canaries.ADVICE[name])
     if not search.degenerate:  # else the inputs don't matter either, which says less
         search.inputs(expected, next_seed(), used)
-        search.parameters(expected, next_seed())
+        search.parameters(expected, next_seed(), updates)
     if coarse and any(output.reference.dtype is torch.float32 for output in expected.outputs):
         search.precision(expected, ("fp16", "bf16", "TF32") if products else ("fp16", "bf16"))
     return replace(
         found, degenerate=search.degenerate, advice=search.advice, canaries=tuple(search.tried), blind=tuple(search.blind),
-        impact=search.impact, seconds=round(search.spent, 3),
+        impact=search.impact, updates=tuple(updates), seconds=round(search.spent, 3),
     )  # fmt: skip
 
 
@@ -170,14 +171,16 @@ class _Search:
                     outputs = self._try(_with(expected.inputs, position, values))
                     self.note(f"input {spec.name} taken as {words}", expected, outputs, advice, f"{ignored}: {words} would do")
 
-    def parameters(self, expected: Expected, seed: int) -> None:
-        """Each parameter of a model drawn anew alone."""
+    def parameters(self, expected: Expected, seed: int, updates: Sequence[str]) -> None:
+        """Each parameter of a model drawn anew alone, but those buffers that it `updates`."""
         module = self.reference.module
         if module is None:
             return
         kept = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         try:
             for spec in sorted(state.describe(module), key=lambda spec: -spec.nbytes):
+                if spec.name in updates:
+                    continue
                 if self._weary():
                     return
                 module.load_state_dict({spec.name: make_inputs([spec], seed, self.device)[0]}, strict=False)

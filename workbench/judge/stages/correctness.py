@@ -12,7 +12,7 @@ from workbench.judge.correctness.expected import Expected, same
 from workbench.judge.correctness.inputsets import InputSet
 from workbench.judge.protocol import state
 from workbench.judge.recording.launches import Recording
-from workbench.judge.stages import full_size, replays
+from workbench.judge.stages import full_size, replays, side_effects
 from workbench.judge.stages.running import FirstRun, may_refuse
 from workbench.judge.stages.variations import light_set, others
 from workbench.judge.trial import Stop, Trial
@@ -111,21 +111,31 @@ def _check_repeats(trial: Trial, caller: Caller, kind: InputSet) -> None:
 
 
 def _check_new_weights(context: Context, trial: Trial, caller: Caller, kind: InputSet) -> None:
-    """New parameters in the same memory: what was made of the old ones must not be used any more."""
+    """New parameters in the same memory: what was made of the old ones must not be used any more. The same call shows what it leaves in
+    the model's buffers.
+    """
     module = caller.reference.module
-    if module is None or "parameters not redrawn" in trial.labels or not context.state_specs:
+    if module is None:
+        side_effects.label(trial, trial.task.unreached)
         return
-    seed = trial.next_seed()
-    answer = caller.worker.ask({"do": "state", "specs": encode(context.state_specs), "seed": seed}, context.limits.load)
-    if answer.get("redrawn") is True:
+    redrawn = False
+    if "parameters not redrawn" not in trial.labels and context.state_specs:
+        seed = trial.next_seed()
+        answer = caller.worker.ask({"do": "state", "specs": encode(context.state_specs), "seed": seed}, context.limits.load)
+        redrawn = answer.get("redrawn") is True
+    if redrawn:
         state.redraw(module, context.state_specs, seed, context.place)
         caller.forget()
-        try:
-            caller.check(kind, poison="nan")
-        except Stop as stop:
-            if stop.verdict is Verdict.WRONG:
-                raise Stop(stop.verdict, f"after its parameters were changed in place: {stop.reason}", stop.witness) from None
-            raise
+    side_effects.check(context, trial, caller, kind, lambda: _check_once_more(caller, kind, redrawn), anyway=redrawn)
+
+
+def _check_once_more(caller: Caller, kind: InputSet, redrawn: bool) -> None:
+    try:
+        caller.check(kind, poison="nan")
+    except Stop as stop:
+        if stop.verdict is Verdict.WRONG and redrawn:
+            raise Stop(stop.verdict, f"after its parameters were changed in place: {stop.reason}", stop.witness) from None
+        raise
 
 
 def _check_draws(caller: Caller, kind: InputSet) -> None:

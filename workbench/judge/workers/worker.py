@@ -162,6 +162,25 @@ class Driver:
             return {"redrawn": False, "elements": 0}
         return {"redrawn": state.redraw(self.module, _specs(specs), seed, self.device), "elements": state.elements(self.module)}
 
+    def do_buffers(self, *, buffers: Sequence[Sequence[Any]], offsets: Sequence[int], write: bool) -> dict[str, Any]:
+        """For a model: takes buffers' values from the shared memory, or puts them there.
+
+        Args:
+            buffers: name, shape and dtype of each.
+        """
+        held = dict(self.module.named_buffers()) if self.module is not None else {}
+        found = []
+        for (name, shape, dtype), offset in zip(buffers, offsets, strict=True):
+            own = held.get(name)
+            if own is None or list(own.shape) != shape or str(own.dtype) != f"torch.{dtype}":
+                continue
+            found.append(name)
+            if write:
+                own.copy_(self.shared.read(offset, shape, own.dtype))
+            else:
+                self.shared.write(offset, own)
+        return {"held": found}
+
     def do_call(
         self, *, inputs: Sequence[Mapping[str, Any]], seed: int, digest: str, poison: str, rewrite: bool, offsets: Sequence[int],
         sizes: Sequence[int], sent: Sequence[int] | None, random_seed: int | None = None,
