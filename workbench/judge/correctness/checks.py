@@ -18,6 +18,7 @@ from workbench.capture.references import Reference
 from workbench.judge.correctness.ahead import Ahead, Draw
 from workbench.judge.correctness.compare import Comparison, compare
 from workbench.judge.correctness.expected import Error, Expected, same
+from workbench.judge.correctness.grid import Grid
 from workbench.judge.correctness.inputsets import InputSet, listed
 from workbench.judge.correctness.truth import clone
 from workbench.judge.isolation.process import Worker
@@ -43,6 +44,8 @@ class Caller:
     allowed: float = 0.0
     calls: int = 0
     last: Draw | None = None
+    grids: dict[int, Grid] = field(default_factory=dict)
+    """Of each output: whether its results have all the bits that they should."""
     _ahead: Ahead | None = field(default=None, init=False, repr=False)
 
     def check(
@@ -73,6 +76,7 @@ class Caller:
         for number, (output, right) in enumerate(zip(outputs, expected.outputs, strict=True)):
             found = compare(output, right, allowed=self.allowed)
             self.trial.compared(found.matched, found.ratio, found.precision)
+            self.grids.setdefault(number, Grid(self.allowed)).add(output, right)
             if not found.right:
                 raise Stop(Verdict.WRONG, _wrong(found, number, len(outputs), kind), _fill(witness, found, number))
         if kind.name not in self.trial.input_sets:

@@ -9,7 +9,7 @@ from workbench.judge.context import Context, Workers
 from workbench.judge.correctness import compare
 from workbench.judge.correctness.checks import Caller
 from workbench.judge.correctness.expected import Expected, same
-from workbench.judge.correctness.inputsets import InputSet
+from workbench.judge.correctness.inputsets import InputSet, scaled
 from workbench.judge.protocol import state
 from workbench.judge.recording.launches import Recording
 from workbench.judge.stages import full_size, replays, side_effects
@@ -20,6 +20,8 @@ from workbench.records import encode
 
 RANDOM_CALLS = 4
 """Calls on the same inputs, for an op that draws random numbers."""
+
+_OTHER_SCALES = (0.75, 1.3, 0.55, 1.7, 2.2, 0.4, 2.9, 3.7, 0.3, 4.9, 6.3, 0.2)
 
 
 def check(context: Context, trial: Trial, workers: Workers, first: FirstRun, recording: Recording) -> None:
@@ -53,6 +55,25 @@ def check(context: Context, trial: Trial, workers: Workers, first: FirstRun, rec
         trial.judged_by = f"interpreter ({', '.join(shapes)})"
         full_size.check(context, trial, workers)
     _check_dots(context, trial, recording)
+    _check_bits(trial, caller, first.expected, light)
+
+
+def _check_bits(trial: Trial, caller: Caller, expected: Expected, light: InputSet) -> None:
+    """Results that were rounded to fewer bits than their dtype has are of lower precision, although each is within its bounds.
+
+    Where all have had few bits so far, and are few themselves, further calls tell.
+    """
+    for factor in _OTHER_SCALES:
+        if not any(grid.suspicious for grid in caller.grids.values()):
+            break
+        kind = InputSet(f"{light.name}, values ×{factor:g}", scaled(light.specs, factor) or light.specs, light.own_shape)
+        with may_refuse(trial, kind):
+            caller.check(kind, poison="nan")
+    for number, grid in caller.grids.items():
+        bits = grid.kept_bits(expected.outputs[number].reference.dtype)
+        if bits is not None:
+            trial.labels.add(f"its results have at most {bits} bits behind the binary point")
+            trial.precision = trial.precision or f"a type of {bits} bits behind the binary point"
 
 
 def _kept_on(trial: Trial, caller: Caller, kind: InputSet) -> list[replays.Kept]:
