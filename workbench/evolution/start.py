@@ -35,6 +35,8 @@ from workbench.task import Task
 MakeFleet = Callable[[], AnyFleet]
 MODEL_LANES = 2
 """How many more candidates than judges are on their way beside models, which take a while to write one."""
+PAGE = 5000
+"""So many events are read at a time: of most of them the view keeps little."""
 
 
 def start(
@@ -140,8 +142,9 @@ def load_view(store: AnyStore, run: str) -> View:
     """The read models of a stored run."""
     view = View()
     with calm():
-        for stamped in store.events(run):
-            view.fold(stamped)
+        while page := store.events(run, view.seq, limit=PAGE, short=True):
+            for stamped in page:
+                view.fold(stamped)
     return view
 
 

@@ -35,17 +35,21 @@ def split(stamped: Stamped) -> tuple[Any, dict[str, Any]]:
     return body, parts
 
 
-def join(kind: str, body: Any, part: Callable[[str, type], Any]) -> Any:
-    """What `split` took apart, its parts as records; `part` gives the record of a digest. Those that share a part share the object."""
+def join(kind: str, body: Any, part: Callable[[str, type], Any], short: bool = False) -> Any:
+    """What `split` took apart, its parts as records; `part` gives the record of a digest. Those that share a part share the object.
+
+    Args:
+        short: leave parents and cards out.
+    """
 
     def back(data: Any, of: type) -> Any:
         return part(data[_MARK], of) if _MARK in data and len(data) == 1 else decode(of, data)
 
     if kind == "RunStarted":
-        return {**body, "task": back(body["task"], Task)}
-    if kind == "Asked":
+        body["task"] = back(body["task"], Task)
+    elif kind == "Asked":
         brief = body["brief"]
-        parents = [back(parent, Parent) for parent in brief["parents"]]
-        cards = [back(card, Card) for card in brief.get("cards", ())]
-        return {**body, "brief": {**brief, "task": back(brief["task"], Task), "parents": parents, "cards": cards}}
+        brief["task"] = back(brief["task"], Task)
+        for name, of in (("parents", Parent), ("cards", Card)):
+            brief[name] = () if short else tuple([back(one, of) for one in brief.get(name, ())])
     return body

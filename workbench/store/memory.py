@@ -54,8 +54,13 @@ class MemoryStore:
         with self._lock:
             self._runs[run] = replace(self.run(run), owner=owner)
 
-    def events(self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None) -> tuple[Stamped, ...]:
-        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named, at most `limit`."""
+    def events(
+        self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None, *, short: bool = False
+    ) -> tuple[Stamped, ...]:  # fmt: skip
+        """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named, at most `limit`.
+
+        Nothing is made shorter here: it all lies in memory.
+        """
         wanted = frozenset(types)
         with self._lock:
             if run not in self._events:

@@ -102,8 +102,13 @@ class Store:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
             connection.execute(_of_run(update(schema.runs), run).values(owner=owner))
 
-    def events(self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None) -> tuple[Stamped, ...]:
+    def events(
+        self, run: str, after: int = 0, types: Iterable[str] = (), limit: int | None = None, *, short: bool = False
+    ) -> tuple[Stamped, ...]:  # fmt: skip
         """The events of a run in order, from number `after` + 1 on; only those of `types` if any are named, at most `limit`.
+
+        Args:
+            short: briefs come without their parents and cards, which are most of a long run and seldom looked at.
 
         Raises:
             NoSuchRunError: there is no such run.
@@ -121,7 +126,7 @@ class Store:
             if self._find(connection, run) is None:
                 raise NoSuchRunError(f"{self.place} holds no run {run!r}")
             part = _Parts(connection, run)
-            return tuple(_stamped(run, *row, part) for row in connection.execute(query).all())
+            return tuple(_stamped(run, *row, part, short) for row in connection.execute(query).all())
 
     def keep_call(self, run: str, call: KeptCall) -> KeptCall:
         """Keeps a call to a language model and commits; returns it with its number and time."""
@@ -268,10 +273,10 @@ class _Parts:
         return self._known[digest]
 
 
-def _stamped(run: str, seq: int, kind: str, time: float, body: str, part: _Parts) -> Stamped:
+def _stamped(run: str, seq: int, kind: str, time: float, body: str, part: _Parts, short: bool) -> Stamped:
     event: Any
     if kind in compact.SPLIT:
-        event = reading.build(EVENT_TYPES[kind], compact.join(kind, reading.parse(body), part), compact.PARTS)
+        event = reading.build(EVENT_TYPES[kind], compact.join(kind, reading.parse(body), part, short), compact.PARTS)
     else:
         event = reading.read(EVENT_TYPES[kind], body)
     return Stamped(run, seq, time, event)

@@ -132,3 +132,16 @@ def test_a_whole_run_is_read_alike_with_msgspec_and_without(tmp_path, request):
     assert repr(read) == repr(plain)
     tasks = {id(one.event.brief.task) for one in read if one.type == "Asked"}
     assert len(tasks) == 1  # what events share is one object
+
+
+def test_short_briefs_lack_parents_and_cards_and_nothing_else(tmp_path):
+    made = [one.event for one in run_events(40)]
+    with closing(Store(tmp_path)) as store:
+        store.extend("r1", made)
+        short = [one.event for one in store.events("r1", short=True)]
+    asked = [one for one in made if isinstance(one, events.Asked)]
+    assert any(one.brief.parents for one in asked) and all(one.brief.cards for one in asked)
+    assert short == [
+        dataclasses.replace(one, brief=dataclasses.replace(one.brief, parents=(), cards=())) if isinstance(one, events.Asked) else one
+        for one in made
+    ]
