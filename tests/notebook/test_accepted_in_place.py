@@ -31,6 +31,8 @@ def kernel(w, g, y, n, lr, BLOCK: tl.constexpr):
 
 
 def step(w, g, lr):
+    if not (w.is_contiguous() and g.is_contiguous()):
+        raise ValueError("contiguous tensors only")
     y = torch.empty_like(w)
     kernel[(triton.cdiv(w.numel(), 64),)](w, g, y, w.numel(), lr, BLOCK=64)
     return w, y

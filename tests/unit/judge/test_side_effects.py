@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 import torch
-from conftest import candidate
+from conftest import candidate, make_task, spec
 
 from workbench.candidate import Verdict
 from workbench.capture import capture_file
@@ -194,3 +194,21 @@ def test_what_a_call_leaves_is_known_in_float64(forward):
     (output,) = expected.outputs
     assert torch.equal(output.truth, right) or abs(float(output.truth - right)) < 1e-12
     assert 0 <= output.error.max < 1e-4
+
+
+def test_an_op_that_works_in_place_must_leave_in_its_input_what_the_reference_does(nursery):
+    reference = "import torch\n\ndef twice(x):\n    x.mul_(2)\n    return x + 1\n"
+    outputs = [((24, 40), "float32")] * 2
+    made = Judge(
+        make_task("twice", reference, [spec("x", (24, 40))], outputs, changes=("x",)), device="host", nursery=nursery, baselines=("eager",)
+    )
+    try:
+        for source, verdict in {
+            "def twice(x):\n    x += x\n    return x.add(1)\n": Verdict.RIGHT,
+            "def twice(x):\n    return x * 2 + 1\n": Verdict.WRONG,
+            "def twice(x):\n    y = x * 2 + 1\n    x.copy_(y)\n    return y\n": Verdict.WRONG,
+        }.items():
+            found = made.evaluate(candidate(source, "twice"), {}, id="k1.0")
+            assert found.verdict is verdict, found
+    finally:
+        made.close()
