@@ -36,8 +36,11 @@ ROW = 27
 """Height of a row in px; four of them a frame are scrolled."""
 
 TARGETS: Mapping[str, tuple[str, float]] = {
-    "open_s": ("<", 1.0), "frames_per_s": (">", 50.0), "event_ms": ("<", 200.0), "page_mb": ("<", 300.0), "module_kb": ("<", 700.0),
+    "open_first_s": ("<", 1.0), "open_s": ("<", 1.0), "frames_per_s": (">", 50.0), "event_ms": ("<", 200.0), "page_mb": ("<", 300.0),
+    "module_kb": ("<", 700.0),
 }  # fmt: skip
+READ_WANTED_S = 1.5
+"""Seconds for `workbench.open`: wanted, and no target, since a run is read once a session."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,8 @@ class Figures:
         if self.page_mb is not None:
             page = f"{self.page_mb:.0f} MB, of them {self.own_mb or 0:.0f} MB its own ({self.lab_mb or 0:.0f} MB before the board)"
         rows = [
-            ("read the stored run", f"{self.read_s:.2f} s", "", ""),
-            ("open the board, first time", f"{self.open_first_s:.2f} s", "", ""),
+            ("read the stored run", f"{self.read_s:.2f} s", "", f"{READ_WANTED_S:g} s or less"),
+            ("open the board, first time", f"{self.open_first_s:.2f} s", "", "< 1 s"),
             ("open the board", f"{self.open_s:.2f} s", f"{self.open_cpu_ms:.0f} ms", "< 1 s"),
             ("scroll", f"{self.frames_per_s:.0f} frames/s, p95 {self.frame_p95_ms:.1f} ms", f"{self.frame_cpu_ms:.1f} ms", "> 50 frames/s"),
             ("event to row", f"median {self.event_ms:.0f} ms, p95 {self.event_p95_ms:.0f} ms", f"{self.event_cpu_ms:.0f} ms", "< 200 ms"),

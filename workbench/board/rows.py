@@ -106,7 +106,7 @@ def point_columns(judged: Sequence[Evaluation]) -> dict[str, list[Any]]:
     timings = [evaluation.timing for evaluation in judged]
     return {
         "n": list(range(1, len(judged) + 1)), "evaluation": [evaluation.id for evaluation in judged],
-        "candidate": [evaluation.candidate for evaluation in judged], "verdict": [evaluation.verdict.value for evaluation in judged],
+        "candidate": [evaluation.candidate for evaluation in judged], "verdict": [evaluation.verdict._value_ for evaluation in judged],
         "time_us": [timing.median_us if timing is not None else None for timing in timings],
         "modelled": [timing is not None and timing.modelled for timing in timings],
     }  # fmt: skip

@@ -95,3 +95,10 @@ class Shown:
                 self._lines += [line for line in map(log_line, fresh) if line is not None]
                 self._said = max(last, fresh[-1].seq if fresh else 0)
             return list(self._lines)
+
+
+def make_ready(run: Run) -> threading.Thread:
+    """Packs the run in the background: who opens a stored run mostly shows it next."""
+    made = threading.Thread(target=lambda: Shown.of(run).packed(run), name=f"packing {run.id}", daemon=True)
+    made.start()
+    return made

@@ -117,6 +117,7 @@ def open(run: str | None = None, *, store: Any = None) -> Any:
     opened = evolution.open_run(kept, found)
     SESSION.add(opened)
     _watch_displays(opened)
+    _make_board_ready(opened)
     return opened
 
 
@@ -183,6 +184,16 @@ def _source_of(op: Any) -> str:
     except (OSError, TypeError, SyntaxError, ValueError):
         return ""
     return text
+
+
+def _make_board_ready(evolution: Any) -> None:
+    """In a notebook, what the board shows first is made while the person types."""
+    import sys
+
+    if "IPython" in sys.modules:
+        from workbench.board.shown import make_ready
+
+        make_ready(evolution)
 
 
 def _watch_displays(evolution: Any) -> None:

@@ -57,6 +57,17 @@ def test_a_packed_snapshot_says_what_a_plain_one_says(run):
         assert packed_of(run) == snapshot_of(run)
 
 
+def test_a_run_that_was_made_ready_is_shown_as_any_other_also_when_it_goes_on_meanwhile(run):
+    run.play(40)
+    ready = shown.make_ready(run)
+    run.play(30)
+    assert packed_of(run) == snapshot_of(run)
+    ready.join(timeout=30)
+    assert not ready.is_alive()
+    run.play()
+    assert packed_of(run) == snapshot_of(run)
+
+
 def test_rows_by_field_are_the_rows(run):
     for _ in range(50):
         run.play(2)
