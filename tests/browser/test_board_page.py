@@ -12,7 +12,7 @@ from recorded_run import RecordedRun
 from sample_run import CELL, run_events
 
 from workbench.board.feed import Feed
-from workbench.board.packing import pack_snapshot
+from workbench.board.packing import pack_columns
 
 SELECTED = "document.querySelector('.kw-inspector-id')?.textContent"
 
@@ -105,7 +105,11 @@ def look(page):
 
 def test_a_snapshot_as_it_travels_is_the_same(shown, modelled):
     before = look(shown)
-    packed, buffers = pack_snapshot(modelled["snapshot"])
+    snapshot = modelled["snapshot"]
+    columns, buffers = pack_columns(
+        *({name: [one[name] for one in snapshot[of]] for name in snapshot[of][0]} for of in ("upserts", "points"))
+    )
+    packed = {**snapshot, **columns, "type": "packed"}
     shown.evaluate(
         """([message, buffers]) => window.deliver(JSON.parse(message),
             buffers.map((text) => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer)))""",
