@@ -34,6 +34,7 @@ class Shown:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._packing = threading.Lock()
         self._judged: dict[str, tuple[int, Evaluation]] = {}
         self._heard = 0
         self._packed: Packed | None = None
@@ -72,11 +73,12 @@ class Shown:
 
     def packed(self, run: Run) -> Packed:
         """Rows and points as they travel, in the order in which they came; packed anew only where the run has gone on."""
-        with self._lock, calm():
-            # Read first: what happens from here on is packed the next time.
-            state = (self._heard, run.header()["seq"], len(self._judged))
+        with self._packing, calm():  # meanwhile a board is made, and its log read
+            with self._lock:  # read first: what happens from here on is packed the next time
+                state = (self._heard, run.header()["seq"], len(self._judged))
+                judged = [one for _, one in self._judged.values()]
             if self._packed is None or state != self._packed_at:
-                points = rows.point_columns([one for _, one in self._judged.values()])
+                points = rows.point_columns(judged)
                 self._packed, self._packed_at = pack_columns(rows.columns(run), points), state
             return self._packed
 
