@@ -225,6 +225,30 @@ def test_every_timed_output_is_held_against_the_reference(case):
     assert caught.value.verdict is wanted, caught.value.reason
 
 
+@pytest.mark.parametrize(("off", "believed"), [(0.0, True), (1.0, True), (2.0, True), (40.0, False)])
+def test_one_number_may_be_rounded_otherwise_than_the_one_that_was_compared_in_full(off, believed):
+    from workbench.capture.references import load_reference
+    from workbench.inputs import make_inputs
+    from workbench.judge.timing.stopwatch import call_seed
+
+    source = "import torch\ndef total(x):\n    return x.float().square().mean().to(x.dtype)\n"
+    task = make_task("total", source, [spec("x", (64, 64), "bfloat16")], [((), "bfloat16")])
+    reference = load_reference(task)
+    player = _player(task, walls=[1.0], idles=[1.0])
+    for number in range(6):
+        seed = 5 + number
+        (right,) = reference(*make_inputs(task.inputs, call_seed(seed, 0)))
+        shown = right if number == 0 else (right.double() * (1 + off * 2.0**-8)).to(right.dtype)
+        numbers = tuple(challenge.answer([shown], 77 + number))
+        player.heard.append(Heard(seed, 0, 77 + number, numbers, 10.0, (shown,) if number == 0 else None))
+    trial = _trial(task, 10.0)
+    if believed:
+        belief.confirm_outputs(trial, player, reference, None)
+        return
+    with pytest.raises(Stop, match="right when checked, wrong when timed"):
+        belief.confirm_outputs(trial, player, reference, None)
+
+
 @pytest.mark.parametrize(("off", "believed"), [(0.0, True), (1.0, False), (math.nan, False)])
 def test_who_computes_only_the_call_that_is_asked_about_is_not_believed(off, believed):
     from workbench.capture.references import load_reference
