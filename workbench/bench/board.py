@@ -39,8 +39,6 @@ TARGETS: Mapping[str, tuple[str, float]] = {
     "open_first_s": ("<", 1.0), "open_s": ("<", 1.0), "frames_per_s": (">", 50.0), "event_ms": ("<", 200.0), "page_mb": ("<", 300.0),
     "module_kb": ("<", 700.0),
 }  # fmt: skip
-READ_WANTED_S = 1.5
-"""Seconds for `workbench.open`: wanted, and no target, since a run is read once a session."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Figures:
         if self.page_mb is not None:
             page = f"{self.page_mb:.0f} MB, of them {self.own_mb or 0:.0f} MB its own ({self.lab_mb or 0:.0f} MB before the board)"
         rows = [
-            ("read the stored run", f"{self.read_s:.2f} s", "", f"{READ_WANTED_S:g} s or less"),
+            ("read the stored run", f"{self.read_s:.2f} s", "", ""),
             ("open the board, first time", f"{self.open_first_s:.2f} s", "", "< 1 s"),
             ("open the board", f"{self.open_s:.2f} s", f"{self.open_cpu_ms:.0f} ms", "< 1 s"),
             ("scroll", f"{self.frames_per_s:.0f} frames/s, p95 {self.frame_p95_ms:.1f} ms", f"{self.frame_cpu_ms:.1f} ms", "> 50 frames/s"),
@@ -147,11 +145,12 @@ def _measure(lab: Lab, browser: Any, name: str, variants: int) -> Figures:
     page = quiet_page(browser)
     page.set_default_timeout(120_000)
     lab.open(page, "bench.ipynb", [READ.format(name=name), "board = Board(run)\nboard", EVENT.format(count=EVENTS)])
-    run_cell(page, 0)
-    read_s = float(cell_text(page, 0))
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    # First of all: the collection that this asks for throws compiled code away too, and nobody who opens a board has just done that.
     before, (lab_mb, _) = _heap(devtools), _resident(browser)
+    run_cell(page, 0)
+    read_s = float(cell_text(page, 0))
     opened = [_open(page, variants)]
     _pause(page, 500)
     began = _busy(devtools)

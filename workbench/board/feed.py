@@ -63,6 +63,8 @@ class Feed:
         self._before = last
         self._past: list[dict[str, Any]] | None = None
         """Lines of the log up to event `_before`; None while nobody has asked for them."""
+        self._owed = False
+        """Whether a snapshot went without the log, since nobody had read it yet: it follows in a delta of its own."""
         self._heard: deque[dict[str, Any]] = deque(maxlen=LOG_LINES)
         self._thread = threading.Thread(target=self._follow, name=f"board of {run.id}", daemon=True)
         self._thread.start()
@@ -81,15 +83,15 @@ class Feed:
         with self._lock, calm():
             if view:
                 self._views = (self._views or set()) | {view}
-            rest = {
-                "seq": self._seq, "log": self._log(), "header": rows.header(self._run, self._prepared), "texts": self._texts,
-                "roof": self._roof,
-            }  # fmt: skip
+            rest = {"seq": self._seq, "header": rows.header(self._run, self._prepared), "texts": self._texts, "roof": self._roof}
             if self._packed is None:
-                self._send({"type": "snapshot", **rest, "upserts": rows.rows(self._run), "points": self._all.all_points()})
+                self._send(
+                    {"type": "snapshot", **rest, "log": self._log(), "upserts": rows.rows(self._run), "points": self._all.all_points()}
+                )
             else:
+                self._owed = self._past is None
                 columns, buffers = self._all.packed(self._run)
-                self._packed({"type": "packed", **rest, **columns}, buffers)
+                self._packed({"type": "packed", **rest, "log": [] if self._owed else self._log(), **columns}, buffers)
 
     def leave(self, view: str) -> None:
         """A view is gone. While there is none nothing is sent: who comes gets a snapshot."""
@@ -100,6 +102,8 @@ class Feed:
     def flush(self) -> bool:
         """Sends what is new, now. False where nothing is."""
         with self._lock:
+            if self._owed:
+                self._settle()
             points, lines, heard = self._drain()
             if not heard:
                 return False
@@ -133,8 +137,9 @@ class Feed:
     def _follow(self) -> None:
         if self._packed is not None:  # while the browser loads the module that will ask for it
             self._all.packed(self._run)
+        self._all.lines(self._run)
         with self._lock:
-            self._log()
+            self._settle()
         left, counted = float(BURST), time.monotonic()
         while not self._closed.is_set():
             self._news.wait()
@@ -149,6 +154,17 @@ class Feed:
                 left, counted = 1.0, time.monotonic()
             left -= 1.0
             self.flush()
+
+    def _settle(self) -> None:
+        """Reads the log, and sends it to those whose snapshot went without."""
+        lines = self._log()
+        if self._owed and self._views != set():
+            self._seq += 1
+            header = rows.header(self._run, self._prepared)
+            self._send({"type": "delta", "seq": self._seq, "upserts": [], "points": [], "log": lines, "header": header})
+            if self._shown is not None:
+                self._shown(self._seq, header)
+        self._owed = False
 
     def _log(self) -> list[dict[str, Any]]:
         """The last lines: what the run had said before, and what was heard since."""

@@ -53,7 +53,7 @@ class Shown:
                 found = _known[run] = cls()
         with found._lock, calm():
             found.begun, found.prepared, judged = history.past(run)
-            for one in judged:
+            for one in judged[len(found._judged) :]:  # the others came in the same order
                 found._number(one)
         return found
 
@@ -99,8 +99,6 @@ class Shown:
             return list(self._lines)
 
 
-def make_ready(run: Run) -> threading.Thread:
-    """Packs the run in the background: who opens a stored run mostly shows it next."""
-    made = threading.Thread(target=lambda: Shown.of(run).packed(run), name=f"packing {run.id}", daemon=True)
-    made.start()
-    return made
+def make_ready(run: Run) -> None:
+    """Packs the run: who opens a stored run mostly shows it next, and in a thread of its own this would only take turns with that."""
+    Shown.of(run).packed(run)

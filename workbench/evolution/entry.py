@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,71 +34,48 @@ class Entry:
     accepted: bool = False
 
 
-Get = Callable[[Entry], Any]
+OFTEN = (
+    "id", "number", "kind", "island", "backend", "proposer", "parents", "plan", "verdict", "reason", "judged_by", "parameters", "labels",
+    "time_us", "interval", "modelled", "speedup", "against", "diagnosis", "evaluations", "accepted",
+)  # fmt: skip
+"""Fields of a row that a table shows, in the order of `often`."""
 
 
-def _judged(get: Callable[[Evaluation], Any], without: Any = None) -> Get:
-    """What the evaluation says; `without` while there is none."""
-    return lambda entry: without if entry.evaluation is None else get(entry.evaluation)
+def often(entry: Entry) -> tuple[Any, ...]:
+    """The fields `OFTEN`. Written out, since a long run has ten thousand entries, and all of them are wanted at once."""
+    candidate, found = entry.candidate, entry.evaluation
+    own = candidate.id, entry.number, entry.kind, candidate.island, candidate.backend, candidate.proposer, list(candidate.parents)
+    if found is None:
+        return (*own, candidate.plan, "", "being judged", "", {}, [], None, None, None, None, "", "", 0, entry.accepted)
+    timing, speedup, diagnosis = found.timing, found.speedup, entry.diagnoses.get(found.id)
+    return (
+        *own, candidate.plan, found.verdict._value_, found.reason, found.judged_by, encode(found.parameters), list(found.labels),
+        found.time_us, [timing.low_us, timing.high_us] if timing else None, timing.modelled if timing else None,
+        speedup.ratio if speedup else None, speedup.against if speedup else "", diagnosis.kind if diagnosis is not None else "",
+        len(entry.evaluations), entry.accepted,
+    )  # fmt: skip
 
 
-def _part(name: str, get: Callable[[Any], Any], without: Any = None) -> Get:
-    """The same of a part that an evaluation may lack, such as its timing."""
-
-    def of(entry: Entry) -> Any:
-        part = None if entry.evaluation is None else getattr(entry.evaluation, name)
-        return get(part) if part else without
-
-    return of
+def columns(cells: Sequence[tuple[Any, ...]], names: Iterable[str]) -> dict[str, list[Any]]:
+    """What `often` says of several entries, by field."""
+    found = dict(zip(OFTEN, map(list, zip(*cells, strict=True)), strict=True)) if cells else {name: [] for name in OFTEN}
+    return {name: found[name] for name in names}
 
 
-def _parameters(entry: Entry) -> Any:
-    return encode(entry.evaluation.parameters) if entry.evaluation is not None else {}
-
-
-def _labels(entry: Entry) -> Any:
-    return list(entry.evaluation.labels) if entry.evaluation is not None else []
-
-
-def _diagnosis(entry: Entry) -> str:
-    found = entry.diagnoses.get(entry.evaluation.id) if entry.evaluation is not None else None
-    return found.kind if found is not None else ""
-
-
-FIELDS: Mapping[str, Get] = {
-    "id": lambda entry: entry.candidate.id,
-    "number": lambda entry: entry.number,
-    "seq": lambda entry: entry.seq,
-    "kind": lambda entry: entry.kind,
-    "island": lambda entry: entry.candidate.island,
-    "islands": lambda entry: list(entry.islands),
-    "backend": lambda entry: entry.candidate.backend,
-    "proposer": lambda entry: entry.candidate.proposer,
-    "parents": lambda entry: list(entry.candidate.parents),
-    "children": lambda entry: len(entry.children),
-    "plan": lambda entry: entry.candidate.plan,
-    "cites": lambda entry: list(entry.candidate.cites),
-    "verdict": _judged(lambda found: found.verdict._value_, ""),
-    "reason": _judged(lambda found: found.reason, "being judged"),
-    "judged_by": _judged(lambda found: found.judged_by, ""),
-    "parameters": _parameters,
-    "labels": _labels,
-    "matched": _judged(lambda found: found.matched),
-    "time_us": _judged(lambda found: found.time_us),
-    "median_us": _part("timing", lambda timing: timing.median_us),
-    "interval": _part("timing", lambda timing: [timing.low_us, timing.high_us]),
-    "modelled": _part("timing", lambda timing: timing.modelled),
-    "speedup": _part("speedup", lambda speedup: speedup.ratio),
-    "speedup_interval": _part("speedup", lambda speedup: [speedup.low, speedup.high]),
-    "against": _part("speedup", lambda speedup: speedup.against, ""),
-    "registers": _part("resources", lambda kernels: max(kernel.registers for kernel in kernels)),
-    "spill_bytes": _part("resources", lambda kernels: max(kernel.spill_bytes for kernel in kernels)),
-    "shared_bytes": _part("resources", lambda kernels: max(kernel.shared_bytes for kernel in kernels)),
-    "occupancy": _part("resources", lambda kernels: min(kernel.occupancy for kernel in kernels)),
-    "launches": _part("resources", lambda kernels: sum(kernel.launches for kernel in kernels)),
-    "diagnosis": _diagnosis,
-    "evaluations": lambda entry: len(entry.evaluations),
-    "best": lambda entry: entry.best,
-    "accepted": lambda entry: entry.accepted,
-}
-"""What a row says, field by field: a row is all of these of one entry, a column one of these of all entries."""
+def row(entry: Entry) -> dict[str, Any]:
+    """All fields of an entry's row."""
+    candidate, found = entry.candidate, entry.evaluation
+    timing, speedup = (found.timing, found.speedup) if found is not None else (None, None)
+    kernels = found.resources if found is not None else ()
+    return {
+        **dict(zip(OFTEN, often(entry), strict=True)),
+        "seq": entry.seq, "islands": list(entry.islands), "children": len(entry.children), "cites": list(candidate.cites),
+        "matched": found.matched if found is not None else None, "median_us": timing.median_us if timing else None,
+        "speedup_interval": [speedup.low, speedup.high] if speedup else None,
+        "registers": max(kernel.registers for kernel in kernels) if kernels else None,
+        "spill_bytes": max(kernel.spill_bytes for kernel in kernels) if kernels else None,
+        "shared_bytes": max(kernel.shared_bytes for kernel in kernels) if kernels else None,
+        "occupancy": min(kernel.occupancy for kernel in kernels) if kernels else None,
+        "launches": sum(kernel.launches for kernel in kernels) if kernels else None,
+        "best": entry.best,
+    }  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from workbench.brief import Brief
@@ -26,7 +27,7 @@ from workbench.events import (
     StateChanged,
     Submitted,
 )  # fmt: skip
-from workbench.evolution.entry import FIELDS, Entry
+from workbench.evolution.entry import Entry, often, row
 from workbench.records import encode
 
 NOTES = 20
@@ -133,12 +134,13 @@ class View:
 
     def rows(self, after: int = 0) -> list[dict[str, Any]]:
         """One dict a candidate, in the order in which they came; only those that changed since event number `after`."""
-        return [self._row(entry) for entry in self._entries.values() if entry.seq > after]
+        return [row(entry) for entry in self._entries.values() if entry.seq > after]
 
-    def columns(self, names: Iterable[str]) -> dict[str, list[Any]]:
-        """The same by field, of all candidates: what `rows` takes a quarter of a second for with ten thousand takes a tenth of that."""
-        entries = list(self._entries.values())
-        return {name: list(map(FIELDS[name], entries)) for name in names}
+    def cells(self, begin: int, count: int) -> list[tuple[Any, ...]]:
+        """The fields `entry.OFTEN` of some candidates, from the `begin`-th on. A table of thousands is made of these several times as
+        quickly as of `rows`: each entry is fetched from memory once, which takes longer than all else.
+        """
+        return list(map(often, islice(self._entries.values(), begin, begin + count)))
 
     def candidate(self, name: str) -> Detail:
         """Everything about one candidate.
@@ -193,7 +195,7 @@ class View:
             "environment": encode(prepared.environment) if prepared else None,
             "baselines": encode(prepared.baselines) if prepared else [],
             "floor_us": prepared.floor_us if prepared else None,
-            "best": self._row(self._entries[self.best.candidate]) if self.best else None,
+            "best": row(self._entries[self.best.candidate]) if self.best else None,
             "budget": encode(started.budget) if started else None,
             "spent": encode(self._spent.spent) if self._spent else None,
             "proposers": list(started.proposers) if started else [],
@@ -244,10 +246,6 @@ class View:
             self._pinned = argument
 
     # ---- rows
-
-    @staticmethod
-    def _row(entry: Entry) -> dict[str, Any]:
-        return {name: get(entry) for name, get in FIELDS.items()}
 
     def _islands(self) -> list[dict[str, Any]]:
         named = {name: self._island(name) for name in self._aims}

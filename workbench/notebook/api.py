@@ -187,7 +187,7 @@ def _source_of(op: Any) -> str:
 
 
 def _make_board_ready(evolution: Any) -> None:
-    """In a notebook, what the board shows first is made while the person types."""
+    """In a notebook, what the board shows first belongs to opening a run."""
     import sys
 
     if "IPython" in sys.modules:

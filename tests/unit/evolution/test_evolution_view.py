@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from workbench.bench.sample_run import run_events
+from workbench.evolution.entry import OFTEN, columns
 from workbench.evolution.start import load_view
 from workbench.evolution.view import View
 from workbench.store import Store
@@ -18,9 +19,9 @@ def test_columns_are_the_rows_by_field_whatever_has_happened():
     for stamped in run_events(60, measured=True, ended=True):
         view.fold(stamped)
         rows = view.rows()
-        columns = view.columns(rows[0]) if rows else view.columns(("id",))
-        assert all(columns[name] == [row[name] for row in rows] for name in columns)
-    assert len(rows) == 60 and len(columns) > 30
+        found = columns([*view.cells(0, 7), *view.cells(7, 100)], OFTEN)
+        assert all(found[name] == [row[name] for row in rows] for name in OFTEN)
+    assert len(rows) == 60 and set(columns(view.cells(0, 9), ("id", "time_us"))) == {"id", "time_us"} and not view.cells(60, 9)
 
 
 def test_one_row_is_the_best_and_says_so_anew_when_it_changes():

@@ -76,7 +76,7 @@ def test_one_that_ends_its_process_and_one_that_raises_cost_nobody_else(checkout
 def test_tasks_that_are_not_there_and_numbers_that_are_none_are_refused(checkout, capsys):
     from workbench.cli import main
 
-    with pytest.raises(MisuseError, match="no task 7 in .*: there are 1 to 11"):
+    with pytest.raises(MisuseError, match=r"no task 7 in .*: there are 1 to 11"):
         kernelbench.tasks(checkout, 1, [1, 7])
     assert main(["bench", "experts", "--kernelbench", str(checkout), "--tasks", "one"]) == 2
     assert "give numbers of tasks" in capsys.readouterr().err
