@@ -234,7 +234,7 @@ def test_one_number_may_be_rounded_otherwise_than_the_one_that_was_compared_in_f
     source = "import torch\ndef total(x):\n    return x.float().square().mean().to(x.dtype)\n"
     task = make_task("total", source, [spec("x", (64, 64), "bfloat16")], [((), "bfloat16")])
     reference = load_reference(task)
-    player = _player(task, walls=[1.0], idles=[1.0])
+    player = _player(task, walls=[1.0], idles=[1.0], replies=())
     for number in range(6):
         seed = 5 + number
         (right,) = reference(*make_inputs(task.inputs, call_seed(seed, 0)))
