@@ -112,10 +112,13 @@ class Ranks:
 
 def spearman(pairs: Sequence[Pair]) -> float | None:
     """The rank correlation of measured and modelled times; equal ones share their ranks. None where all ranks of one side are equal."""
-    if len(pairs) < 2:
-        return None
+    return correlation([pair.measured_us for pair in pairs], [pair.modelled_us or 0.0 for pair in pairs])
+
+
+def correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """The rank correlation of two lists, see `spearman`."""
     try:
-        return statistics.correlation(_places([pair.measured_us for pair in pairs]), _places([pair.modelled_us or 0.0 for pair in pairs]))
+        return statistics.correlation(_places(one), _places(other))
     except statistics.StatisticsError:
         return None
 

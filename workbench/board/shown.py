@@ -1,7 +1,7 @@
 """What all boards of one run show: its rows, the chart's points and the lines of its log, made ready once and kept up.
 
-With ten thousand variants that takes a tenth of a second. A notebook shows a run in several places (boards, the record beside them), a
-cell that is run again shows it once more, and each would do it anew.
+With ten thousand variants that takes half a second. A notebook shows a run in several places (boards, the record beside them), a cell
+that is run again shows it once more, and each would do it anew.
 """
 
 from __future__ import annotations

@@ -47,6 +47,9 @@ class CudaTeamWriter(CudaRowWriter):
             it begins to the one in which it ends, and read element by element from where it lies in the first.
     """
 
+    _meeting = "rank, call"
+    """What an exchange is told of where it takes place."""
+
     def __init__(self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, online: bool = False) -> None:
         super().__init__(plan, launcher, names, name, held=False, several=False)
         self._admit()
@@ -71,9 +74,6 @@ class CudaTeamWriter(CudaRowWriter):
     def _admit(self) -> None:
         if self.scans or self.plan.program.of_kind("gather") or not self.plan.full_outputs:
             raise UnsupportedError("a row that is not written as a whole, in the memory of a team of blocks")
-
-    _meeting = "rank, call"
-    """What an exchange is told of where it takes place."""
 
     @property
     def item_bytes(self) -> int:

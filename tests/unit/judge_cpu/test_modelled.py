@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.bench.ranks import correlation
 from workbench.candidate import Resources
 from workbench.judge.recording.launches import DotUse, LaunchTraffic, LibraryCall, RecordedLaunch, Recording, Traffic
 from workbench.judge.recording.modelled import launch_time, model_time
@@ -24,18 +25,10 @@ def modelled(variant) -> float:
     return model_time(decode(Recording, variant["recording"]), decode(Traffic, variant["traffic"]), H200).total_us
 
 
-def spearman(one, other) -> float:
-    ranks = [sorted(range(len(values)), key=values.__getitem__) for values in (one, other)]
-    place = [{index: rank for rank, index in enumerate(order)} for order in ranks]
-    middle = (len(one) - 1) / 2
-    both = sum((place[0][i] - middle) * (place[1][i] - middle) for i in range(len(one)))
-    return both / sum((rank - middle) ** 2 for rank in range(len(one)))
-
-
 def test_it_ranks_as_the_gpu_does():
     assert len(VARIANTS) >= 40
     measured = [variant["measured_us"] for variant in VARIANTS.values()]
-    assert spearman(measured, [modelled(variant) for variant in VARIANTS.values()]) >= 0.95
+    assert correlation(measured, [modelled(variant) for variant in VARIANTS.values()]) >= 0.95
 
 
 def test_it_ranks_variants_of_one_op():

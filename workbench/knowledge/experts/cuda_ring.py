@@ -13,7 +13,7 @@ from workbench.knowledge.cuda_rows import REDUCE
 from workbench.knowledge.cuda_team import slot_bytes
 from workbench.knowledge.cuda_team_text import BY_BLOCK, ENGINE, ONLINE_BY_BLOCK, PAIR, TAKE
 from workbench.knowledge.experts.base import ALGORITHM, TRAFFIC, Expert, Match
-from workbench.knowledge.experts.cuda_rows import finishing, named
+from workbench.knowledge.experts.cuda_rows import finishing, typed_names
 from workbench.knowledge.experts.cuda_team import whole_words
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import kernel_name
@@ -49,7 +49,7 @@ class _Kernel:
         self.task, self.stages = task, stages(program)
         self.plans = [plan_rows(stage.program) for stage in self.stages]
         self.launcher = Launcher(task, program, taken=(*_TAKEN, "VECTOR", "ITEMS", "LANES", "EVEN", "vector", "items", "blocks"))
-        self.names = named(self.launcher, self.stages)
+        self.names = typed_names(self.launcher, self.stages)
         own = {output: self.names[output] for output in self.stages[0].program.outputs}
         self.writer = CudaRingWriter(self.plan, self.launcher, own, kernel_name(task), online=online)
 

@@ -9,7 +9,7 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_module import CEIL, WIDEST, CudaKernel, assemble_cuda
 from workbench.knowledge.cuda_rows import REDUCE, SCAN, CudaRowWriter, fitting
 from workbench.knowledge.experts.base import FUSION, TILES, TRAFFIC, Expert, Match
-from workbench.knowledge.experts.row_family import plans
+from workbench.knowledge.experts.row_family import named, plans
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import kernel_name
 from workbench.knowledge.program import Output, Program
@@ -103,7 +103,7 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     found = stages(program)
     made = [plan_rows(stage.program) for stage in found]
     launcher = Launcher(task, program, taken=("VECTOR", "ITEMS", "LANES", "ROWS", "EVEN", "vector", "items", "even", "blocks", "k"))
-    names = named(launcher, found)
+    names = typed_names(launcher, found)
     if any(program.elements(value.deps) >= 2**31 for value in program.values):
         raise UnsupportedError("2**31 elements or more in CUDA C++")
     tune = _tune(made[0], choices)
@@ -139,15 +139,11 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     )  # fmt: skip
 
 
-def named(launcher: Launcher, found: Sequence[Stage]) -> dict[Output, str]:
-    """What the launcher calls each output of each stage; its lines that make them are added to it."""
-    names: dict[Output, str] = {}
+def typed_names(launcher: Launcher, found: Sequence[Stage]) -> dict[Output, str]:
+    """As `row_family.named`; C++ has to know of what type that is which one stage hands to the next."""
+    names = named(launcher, found)
     for stage in found:
-        for output in stage.program.outputs:
-            if output not in stage.handed and output not in names:
-                names[output] = launcher.allocate(output, "out")
-        for output, name in stage.handed.items():
-            names[output] = launcher.temporary(name, [launcher.size(output.atoms)] if output.atoms else ["1"], output.dtype)
+        for output in stage.handed:
             launcher.dtypes[names[output]] = output.dtype
     return names
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
@@ -10,7 +10,7 @@ from workbench.knowledge.experts.base import ALGORITHM, FUSION, TILES, TRAFFIC
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import assemble, kernel_name
 from workbench.knowledge.program import Output, Program
-from workbench.knowledge.row_plan import RowPlan, plan_rows, stages
+from workbench.knowledge.row_plan import RowPlan, Stage, plan_rows, stages
 from workbench.knowledge.row_writer import RowWriter
 from workbench.knowledge.scope import Needs
 from workbench.target import get_target
@@ -153,13 +153,8 @@ def row_tune(task: Task, plan: RowPlan, choices: Mapping[str, Any]) -> dict[str,
     return tune
 
 
-def write_rows(task: Task, program: Program, choices: Mapping[str, Any], title: str) -> str:
-    """The module of a row program, all of its stages."""
-    found = stages(program)
-    made = [plan_rows(stage.program) for stage in found]
-    constants = ("BLOCK", "DEPTH", "VECTOR", "EVEN", "ROWS", "SPLIT", "NUM_WARPS", "NUM_STAGES", "PROGRAMS")
-    launcher = Launcher(task, program, taken=(*constants, "multiprocessors", "on_gpu"))
-    needs = Needs()
+def named(launcher: Launcher, found: Sequence[Stage]) -> dict[Output, str]:
+    """What the launcher calls each output of each stage; its lines that make them are added to it."""
     names: dict[Output, str] = {}
     for stage in found:
         for output in stage.program.outputs:
@@ -167,6 +162,17 @@ def write_rows(task: Task, program: Program, choices: Mapping[str, Any], title: 
                 names[output] = launcher.allocate(output, "out")
         for output, name in stage.handed.items():
             names[output] = launcher.temporary(name, [launcher.size(output.atoms)] if output.atoms else ["1"], output.dtype)
+    return names
+
+
+def write_rows(task: Task, program: Program, choices: Mapping[str, Any], title: str) -> str:
+    """The module of a row program, all of its stages."""
+    found = stages(program)
+    made = [plan_rows(stage.program) for stage in found]
+    constants = ("BLOCK", "DEPTH", "VECTOR", "EVEN", "ROWS", "SPLIT", "NUM_WARPS", "NUM_STAGES", "PROGRAMS")
+    launcher = Launcher(task, program, taken=(*constants, "multiprocessors", "on_gpu"))
+    needs = Needs()
+    names = named(launcher, found)
     big = any(program.elements(value.deps) >= 2**31 for value in program.values)
     kernels = []
     for number, (stage, plan) in enumerate(zip(found, made, strict=True)):
