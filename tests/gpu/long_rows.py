@@ -1,8 +1,9 @@
 """Times the CUDA kernels of long rows at their points, and Inductor's kernels as candidates beside torch.compile. Needs torch and triton.
 
-    python3 tests/gpu/long_rows.py [SECONDS]
+    python3 tests/gpu/long_rows.py [SECONDS [TITLE …]]
 
-One line a point: ms, share of the floor (a copy's 4.28 TB/s), and the largest error relative to float64 on two rows.
+One line a point: ms, share of the floor (a copy's 4.28 TB/s), and the largest error relative to float64 on two rows. A title's beginning
+chooses what is timed.
 """
 
 from __future__ import annotations
@@ -134,10 +135,12 @@ def operands(op: Callable[..., Any], shapes: Sequence[tuple[int, ...]], dtype: t
 
 
 def milliseconds(call: Callable[[], Any], times: int = 11) -> float:
-    """The median of single calls, each behind some idle work so that launches are queued."""
+    """The median of single calls, each behind a write that empties the L2 and some idle work, so that launches are queued."""
     found = []
+    flushed = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     for number in range(times + 3):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flushed.zero_()
         torch.cuda._sleep(400_000)
         begin.record()
         call()
@@ -160,7 +163,10 @@ def error(found: torch.Tensor, op: Callable[..., Any], arguments: Sequence[torch
 
 def kernels(folder: Path) -> Iterator[str]:
     """One line a point of the experts' kernels."""
+    chosen = tuple(sys.argv[2:])
     for title, op, shapes, dtype, plans in KERNELS:
+        if chosen and not title.startswith(chosen):
+            continue
         arguments = operands(op, shapes, dtype)
         shown = [torch.empty_like(argument, device="meta") for argument in arguments]
         task = trace(op, *shown, name=op.__name__, target=detect_target())
@@ -211,7 +217,7 @@ def main() -> None:
     """Prints lines until all is measured, or the seconds are over."""
     end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else 600.0)
     with tempfile.TemporaryDirectory() as folder:
-        for part in (kernels, compiled):
+        for part in (kernels,) if sys.argv[2:] else (kernels, compiled):
             for line in part(Path(folder)):
                 print(line, flush=True)
                 if time.monotonic() > end:
