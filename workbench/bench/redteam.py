@@ -284,7 +284,8 @@ class _Runner:
 
 
 def _no_memory(found: Evaluation) -> bool:
-    return found.verdict is Verdict.NOT_JUDGED and "out of memory" in found.reason
+    """Also of one that crashed: what filled the card may have been gone when the judge looked."""
+    return found.verdict in (Verdict.NOT_JUDGED, Verdict.CRASHED) and "out of memory" in found.reason
 
 
 def _too_noisy(found: Evaluation) -> bool:

@@ -45,6 +45,7 @@ _FREED_SECONDS = 1.0
 _MUCH = 0.25
 
 SILENT_ONCE = "judged twice: its process fell silent when it was timed first"
+CROWDED_ONCE = "judged twice: it found no memory when it was timed first"
 
 Device = Literal["auto", "cuda", "cpu", "host"]
 
@@ -121,14 +122,16 @@ class Judge:
     def evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode = "quick") -> Evaluation:
         """The verdict on one candidate at one point of its tunable space.
 
-        One that was right and falls silent when it is timed is judged once more, from the start: what others do to a card can be why.
+        One that was right and falls silent or finds no memory when it is timed is judged once more, from the start: what others do to a
+        card can be why.
         """
         self.context.cancelled.clear()
         found = self._evaluate(candidate, parameters, id=id, mode=mode)
-        if found.verdict is not Verdict.TIMED_OUT or "timing" not in found.stage_ms or self.context.cancelled.is_set():
+        why = _chance(found)
+        if not why or self.context.cancelled.is_set():
             return found
         found = self._evaluate(candidate, parameters, id=id, mode=mode)
-        return replace(found, labels=tuple(sorted({*found.labels, SILENT_ONCE})))
+        return replace(found, labels=tuple(sorted({*found.labels, why})))
 
     def _evaluate(self, candidate: Candidate, parameters: Mapping[str, Any], *, id: str, mode: Mode) -> Evaluation:
         context = self.context
@@ -286,6 +289,16 @@ def _in_words(found: Qualification) -> Iterator[str]:
         yield f"each call updates {', '.join(found.updates[:4])}{' and more' if len(found.updates) > 4 else ''}: so must a kernel's"
     if found.truth:
         yield f"the truth is not in float64: {found.truth}"
+
+
+def _chance(found: Evaluation) -> str:
+    """Why it may come out otherwise when it is judged again; empty where nothing says so."""
+    if "timing" not in found.stage_ms:
+        return ""
+    if found.verdict is Verdict.TIMED_OUT:
+        return SILENT_ONCE
+    lacks = found.verdict in (Verdict.CRASHED, Verdict.NOT_JUDGED) and "out of memory" in found.reason
+    return CROWDED_ONCE if lacks else ""
 
 
 def _passed(trial: Trial) -> Stop:

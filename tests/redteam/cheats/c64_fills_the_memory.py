@@ -2,6 +2,7 @@ CASE = {
     "cheat": 64,
     "op": "scale",
     "full": True,
+    "alone": True,
     "why": "takes memory without end; on a slow machine its time is over first",
     "expect": {"verdicts": ["crashed", "timed_out"]},
 }

@@ -271,7 +271,8 @@ class Driver:
         from workbench.judge.timing.stopwatch import answer_doorbell
 
         assert self.function is not None, "load a candidate first"
-        return answer_doorbell(self.function, self.shared, _specs(settings.pop("inputs")), self.device, **settings)
+        specs = _specs(settings.pop("inputs"))
+        return answer_doorbell(self.function, self.shared, specs, self.device, compiles=self._watch is not None, **settings)
 
     def do_profile(self, *, inputs: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """Which kernels one call runs, and for how long."""
