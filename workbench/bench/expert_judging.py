@@ -5,7 +5,6 @@ The judge stays from op to op, and with it what its workers are forked from, so 
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,9 @@ from workbench.candidate import Backend, Candidate, Evaluation, Mode
 from workbench.errors import WorkbenchError
 from workbench.fleet import Local
 from workbench.task import Task
+
+_NO_ROOM = "out of memory"
+"""What PyTorch says where a card is full: such an op is judged once more with the card to itself."""
 
 TUNE_POINTS = 8
 TUNED = 3
@@ -55,13 +57,17 @@ class Lane:
         candidates = list(seeds(task, self.backends))
         if not candidates and self.device == "cpu":
             return Row(name, error=f"no expert fits: {why_none(task)}")
-        fleet = await self._turned(task)
-        with contextlib.ExitStack() as shares:
-            shares.enter_context(memory_for(task))
-            try:
-                return await self._judged(name, task, fleet, candidates)
-            finally:
-                await fleet.rest()
+        row = Row(name)
+        for alone in (False, True):
+            fleet = await self._turned(task)
+            with memory_for(task, alone=alone):
+                try:
+                    row = await self._judged(name, task, fleet, candidates)
+                finally:
+                    await fleet.rest()
+            if _NO_ROOM not in row.error:
+                break
+        return row
 
     async def _turned(self, task: Task) -> Local:
         """The judge, which takes seconds to start and no room on the card."""
@@ -83,12 +89,14 @@ class Lane:
             judged.append((candidate, evaluation))
             return evaluation
 
+        begun = time.perf_counter()
         prepared = await fleet.prepare(None)
+        prepare_s = round(time.perf_counter() - begun, 1)
         if prepared.inductor:
             own = {"expert": inductor.PROPOSER}
             candidates.insert(0, Candidate("k0", "triton", prepared.inductor, task.candidate_entry, own, proposer=inductor.PROPOSER))
         if not candidates:
-            return replace(row_from(name, prepared, None, None, ()), error=f"no expert fits: {why_none(task)}")
+            return replace(row_from(name, prepared, None, None, ()), prepare_s=prepare_s, error=f"no expert fits: {why_none(task)}")
         for candidate in candidates[: self.most]:
             await judge(candidate, {})
         order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
@@ -101,9 +109,9 @@ class Lane:
             best, found = min(passing, key=lambda pair: pair[1].time_us or 0.0)
             final = await judge(best, found.parameters, self.mode) if self.mode == "full" else found
             if final.time_us:
-                return row_from(name, prepared, best, final, judged)
+                return replace(row_from(name, prepared, best, final, judged), prepare_s=prepare_s)
         reason = next((evaluation.reason for _, evaluation in judged if evaluation.reason), "nothing passes")
-        return replace(row_from(name, prepared, None, None, judged), error=reason)
+        return replace(row_from(name, prepared, None, None, judged), prepare_s=prepare_s, error=reason)
 
 
 def captured(name: str, reference: str | Path) -> Task:

@@ -27,6 +27,7 @@ class Row:
     """One op's result. Times in µs; `modelled` where nothing was measured; `error` says why there is no best.
 
     `best_of` has the fastest of each kind that was judged: ``triton`` and ``cuda`` for the experts, ``inductor`` for Inductor's own.
+    `seconds` are all of the op's; `prepare_s` of them its qualification and baselines took.
     """
 
     op: str
@@ -38,6 +39,7 @@ class Row:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     evaluations: int = 0
     seconds: float = 0.0
+    prepare_s: float = 0.0
     verdicts: Mapping[str, int] = field(default_factory=dict)
     modelled: bool = False
     error: str = ""
@@ -184,7 +186,8 @@ def row_from(
     trials = tuple(
         {
             "recipe": dict(candidate.recipe), "parameters": dict(evaluation.parameters), "verdict": evaluation.verdict.value,
-            "time_us": evaluation.time_us, "reason": evaluation.reason,
+            "time_us": evaluation.time_us, "reason": evaluation.reason, "mode": evaluation.mode,
+            "stage_ms": {stage: round(ms) for stage, ms in evaluation.stage_ms.items()},
         }
         for candidate, evaluation in judged
     )  # fmt: skip

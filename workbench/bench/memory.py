@@ -16,21 +16,25 @@ from workbench.task import Task
 SHARES = 16
 """Parts that a card's memory is given out in."""
 
-TENSORS = 8
-"""Bytes that judging takes at its worst, as a multiple of the task's own: float64 truth, copies in three processes, comparison."""
+TENSORS = 12
+"""Bytes that judging takes at its worst, as a multiple of the task's own: float64 truth, copies in four processes, comparison."""
+
+ASIDE = 24 << 30
+"""Bytes that are not given out: half a GiB for the context of each process, a few of them for each op that is being judged."""
 
 
 @contextlib.contextmanager
-def memory_for(task: Task) -> Iterator[None]:
-    """Waits until the card has room for judging `task` beside what else is being judged on this machine."""
+def memory_for(task: Task, *, alone: bool = False) -> Iterator[None]:
+    """Waits until the card has room for judging `task` beside what else is being judged on this machine, or nothing else `alone`."""
     import torch
 
     if not torch.cuda.is_available():
         yield
         return
     total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+    total = max(total - ASIDE, total // 2)
     own = sum(spec.nbytes for spec in task.inputs) + sum(output.nbytes for output in task.outputs)
-    wanted = max(1, min(SHARES, math.ceil(TENSORS * own / (total / SHARES))))
+    wanted = SHARES if alone else max(1, min(SHARES, math.ceil(TENSORS * own / (total / SHARES))))
     folder = Path(tempfile.gettempdir())
     with contextlib.ExitStack() as held:
         queue = held.enter_context((folder / f"workbench-memory-{os.getuid()}.lock").open("w"))

@@ -16,7 +16,6 @@ from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_module import CudaKernel
 from workbench.knowledge.cuda_rows import CudaRowWriter
 from workbench.knowledge.cuda_team import CudaTeamWriter
-from workbench.knowledge.program import Value
 
 
 class CudaRingWriter(CudaTeamWriter):
@@ -53,15 +52,7 @@ class CudaRingWriter(CudaTeamWriter):
 
     def _start(self) -> list[str]:
         """What a row needs besides its elements is asked for before them: it arrives while they are added up."""
-        lines = super()._start()
-        early = [value.id for value in self.plan.program.values if self._early(value)]
-        self.scope.lines = []
-        self.scope.compute(early, name_all=True)
-        return [*lines, *self.scope.lines]
-
-    def _early(self, value: Value) -> bool:
-        fetches = value.kind == "gather" or (value.kind == "load" and not self.plan.along_row(value))
-        return fetches and self.level[value.id] == 0
+        return [*super()._start(), *self._early("load"), *self._early("gather")]
 
     def _store_rows(self) -> list[str]:
         return CudaRowWriter._store_rows(self)

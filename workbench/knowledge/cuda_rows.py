@@ -114,11 +114,11 @@ class CudaRowWriter:
 
     def write(self) -> CudaKernel:
         """The kernel, with its launch."""
-        body = self._start()
+        body = self._start() + self._early("load")
         last = max(self.level.values(), default=0)
         program = self.plan.program
         if self.held:
-            body += self._fetch_row()
+            body += self._fetch_row() + self._early("gather")
             self._choose_kept()
         for level in range(last + 1):
             reduces = [value for value in program.of_kind("reduce") if self.level[value.id] == level + 1]
@@ -193,6 +193,14 @@ class CudaRowWriter:
                 lines.append("if (row >= M) return;  // a whole warp")
             lines += [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
         return lines
+
+    def _early(self, kind: str) -> list[str]:
+        """Single elements beside the row: on their way together with it. Asked for behind its reductions each is waited for alone."""
+        program = self.plan.program
+        wanted = [value.id for value in program.of_kind(kind) if self.level[value.id] == 0 and not self.plan.along_row(value)]
+        self.scope.lines = []
+        self.scope.compute(wanted, name_all=True)
+        return list(self.scope.lines)
 
     def _fetch_row(self) -> list[str]:
         """The row into registers: all loads are on their way before the first is waited for."""
