@@ -24,6 +24,7 @@ except ImportError:  # run by hand, where hatchling need not be installed
 ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "extensions" / "board"
 MODULE = ROOT / "workbench" / "board" / "static" / "board.js"
+"""Beside it `editors.js`, which is made with it."""
 EXTENSION_SOURCES = ROOT / "extensions" / "labextension"
 EXTENSION = ROOT / "build-out" / "labextension"
 NAME = "kernel-workbench"
@@ -117,7 +118,7 @@ def _extension_sources() -> Iterable[Path]:
 
 
 def _stale() -> bool:
-    return _older(MODULE, _sources())
+    return _older(MODULE, _sources()) or not MODULE.with_name("editors.js").is_file()
 
 
 def _extension_stale() -> bool:
@@ -172,7 +173,7 @@ def _without() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """``python hatch_build.py [--force] [--check] [--install]``; says what it did, one line for each of the two."""
+    """``python hatch_build.py [--force] [--check] [--install]``; says what it did, one line for each file or folder."""
     try:
         if "--check" in arguments:
             check()
@@ -182,6 +183,7 @@ def main(arguments: list[str]) -> int:
         return 1
     size = sum(path.stat().st_size for path in EXTENSION.rglob("*") if path.is_file())
     _said(MODULE, MODULE.stat().st_size, made)
+    _said(MODULE.with_name("editors.js"), MODULE.with_name("editors.js").stat().st_size, made)
     _said(EXTENSION, size, made_extension)
     if "--install" in arguments:
         sys.stdout.write(f"copied to {install_extension()}\n")

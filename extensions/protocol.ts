@@ -682,8 +682,15 @@ export type Column =
   | { kind: "plain"; values: Json[] }
   /** Little-endian doubles; NaN stands for null. */
   | { kind: "numbers"; buffer: number }
-  /** The values that there are, and for each object which, as little-endian 32-bit numbers. */
-  | { kind: "choice"; values: Json[]; buffer: number };
+  /** Little-endian numbers of so many bytes. */
+  | { kind: "whole"; buffer: number; bytes: Width }
+  /** The values that there are, and for each object which: numbers as above. */
+  | { kind: "choice"; values: Json[]; buffer: number; bytes: Width }
+  /** UTF-8, a line for each object; lists of texts have tabs between these. */
+  | { kind: "texts"; buffer: number }
+  | { kind: "lists"; buffer: number };
+
+export type Width = 1 | 2 | 4;
 
 /** A snapshot as it travels. */
 export interface PackedMessage {
@@ -734,6 +741,13 @@ export interface FileMessage {
   error: string;
 }
 
+/** The editors, an ES module whose bytes travel beside the message, or why there are none. Only the view that sent `request` takes them. */
+export interface EditorsMessage {
+  type: "editors";
+  request: string;
+  error: string;
+}
+
 /** The answer to a verb: one line for people. Only the view that sent `request` shows it. */
 export interface SaidMessage {
   type: "said";
@@ -766,6 +780,7 @@ export type FromPython =
   | WritingMessage
   | InspectionMessage
   | FileMessage
+  | EditorsMessage
   | SaidMessage
   | AcceptMessage;
 
@@ -821,6 +836,13 @@ export interface SaveRequest {
   request: string;
 }
 
+/** Asks for the editors that were built with this board; `hash` is their SHA-256. */
+export interface EditorsRequest {
+  type: "editors";
+  request: string;
+  hash: string;
+}
+
 /** `argument` is the text, id or source; `option` is the judged variant that a submitted source was made from, or the island that
  * a hint is for. */
 export interface DoRequest {
@@ -861,6 +883,7 @@ export type FromBrowser =
   | InspectRequest
   | LeaveRequest
   | SaveRequest
+  | EditorsRequest
   | DoRequest
   | AcceptRequest
   | AppliedRequest;

@@ -39,6 +39,7 @@ const main = await build({
   entryNames: "[name].[hash]",
   chunkNames: "[name].[hash]",
   loader: { ".css": "text", ".svg": "text" },
+  define: { EDITORS: '""' }, // the board's editors are a file of the extension's
   plugins: [fromJupyterLab],
   metafile: true,
 });

@@ -60,6 +60,7 @@ def serve(page: Any, theme: str) -> list[str]:
     files = {
         "": ("text/html", (HERE / "page.html").read_text()),
         "board.js": ("text/javascript", BOARD.read_text()),
+        "editors.js": ("text/javascript", BOARD.with_name("editors.js").read_text()),
         "theme.css": ("text/css", theme_css(theme)),
     }
 

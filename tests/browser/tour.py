@@ -42,6 +42,8 @@ class Look:
     prepare: Callable[[Any], object] = field(default=lambda page: None)
     part: str = ""
     """What the picture shows, as a selector; the whole page by default."""
+    editors: bool = True
+    """Whether the editors come; else code stays plain."""
 
 
 def runs() -> dict[str, dict[str, Any]]:
@@ -118,6 +120,8 @@ LOOKS: dict[str, Look] = {
     **{f"narrow-{tab}": Look(width=420, tab=tab) for tab in TABS},
     **{f"contrast-{tab}": Look(theme="contrast", tab=tab) for tab in ("Why", "Diff", "Compiler", "Memory", "Trace")},
     **{f"plain-{width}": Look(theme="none", width=width) for width in (700, 860, 1100)},
+    **{f"text-{tab}": Look(tab=tab, editors=False) for tab in ("Code", "Diff", "Edit", "Compiler")},
+    **{f"text-dark-{tab}": Look("measured", "dark", tab=tab, editors=False) for tab in ("Code", "Diff", "Edit", "Compiler")},
     **{name: Look(name) for name in ("many", "failed", "early", "stored")},
     "wide-Compiler": Look(tab="Compiler", prepare=lit), "wide-Memory": Look(tab="Memory", prepare=walked),
     "wide-Trace": Look(tab="Trace", theme="dark", prepare=wide), "child": Look(prepare=selected("k28"), tab="Why"),
@@ -144,6 +148,8 @@ def take(browser: Any, sent: dict[str, Any], look: Look) -> bytes:
     page = browser.new_page(viewport={"width": look.width, "height": 900})
     page.on("pageerror", lambda error: print("page error:", error))
     page.on("console", lambda message: message.type == "error" and print("console:", message.text))
+    if not look.editors:
+        page.add_init_script("window.editors = () => {};")
     open_board(page, sent, look.theme)
     if look.tab:
         page.get_by_role("tab", name=look.tab, exact=True).click()

@@ -10,7 +10,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.board import rows
+from workbench.board import editors, rows
 from workbench.board.accepting import Accepts
 from workbench.board.commands import perform, text
 from workbench.board.contract import Accepting, Applied, Run
@@ -115,6 +115,8 @@ class Board(anywidget.AnyWidget):  # type: ignore[misc]
             self._inspections.leave(text(content, "request"))
         elif kind == "save":
             self._inspections.save(text(content, "request"))
+        elif kind == "editors":
+            self._tell(*editors.answer(text(content, "request"), text(content, "hash")))
         elif kind == "do":
             self._tell(self._do(content))
         elif kind == "accept":

@@ -1,4 +1,8 @@
-/** CodeMirror as the board uses it: reading Python, comparing two texts, editing one. Colours are the notebook's own. */
+/**
+ * CodeMirror as the board uses it: reading Python, comparing two texts, editing one. Colours are the notebook's own.
+ *
+ * The second of the two modules that are built: nothing of it may be imported by the first but its types.
+ */
 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
@@ -10,6 +14,7 @@ import type { Extension } from "@codemirror/state";
 import { Decoration, EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import type { DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import type { Place } from "./plain";
 import { stageLanguage } from "./stagelanguage";
 
 /** What a text is written in: a candidate's Python, or a stage of the compiler. */
@@ -69,21 +74,23 @@ const staged: Extension = [common, stageLanguage];
 /** Readable by keyboard, selectable, not editable. */
 const reading: Extension = [EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0" })];
 
-/** Shows a text. The signal ends the editor. */
-export function showCode(parent: Element, text: string, label: string, signal: AbortSignal): void {
+/** Shows a text. The signal ends the editor; `place` is where somebody was in the plain text that stood there before. */
+export function showCode(parent: Element, text: string, label: string, signal: AbortSignal, place?: Place): void {
   const view = new EditorView({
     parent,
     state: EditorState.create({ doc: text, extensions: [base, reading, EditorView.contentAttributes.of({ "aria-label": label })] }),
   });
+  resume(view, place);
   signal.addEventListener("abort", () => view.destroy());
 }
 
 /** Shows a text to be edited; `changed` gets it after each edit. */
-export function editCode(parent: Element, text: string, label: string, changed: (text: string) => void, signal: AbortSignal): void {
+export function editCode(parent: Element, text: string, label: string, changed: (text: string) => void, signal: AbortSignal, place?: Place): void {
   const view = new EditorView({
     parent,
     state: EditorState.create({
       doc: text,
+      ...(place?.selected && { selection: { anchor: place.selected[0], head: place.selected[1] } }),
       extensions: [
         history(),
         indentOnInput(),
@@ -98,11 +105,14 @@ export function editCode(parent: Element, text: string, label: string, changed: 
     }),
   });
   view.scrollDOM.removeAttribute("tabindex"); // the text in it has the focus
+  resume(view, place);
   signal.addEventListener("abort", () => view.destroy());
 }
 
 /** Compares two texts: side by side where there is room, in one column where there is not. */
-export function showDiff(parent: HTMLElement, old: string, now: string, labels: [string, string], signal: AbortSignal, language: Language = "python"): void {
+export function showDiff(
+  parent: HTMLElement, old: string, now: string, labels: [string, string], signal: AbortSignal, language: Language = "python", place?: Place,
+): void {
   const looks = language === "python" ? base : staged;
   const collapse = { margin: 3, minSize: 6 };
   const named = (label: string): Extension => EditorView.contentAttributes.of({ "aria-label": label });
@@ -114,6 +124,7 @@ export function showDiff(parent: HTMLElement, old: string, now: string, labels: 
       collapseUnchanged: collapse,
       gutter: true,
     });
+    resume(merge.b, place, merge.dom);
     signal.addEventListener("abort", () => merge.destroy());
     return;
   }
@@ -124,6 +135,7 @@ export function showDiff(parent: HTMLElement, old: string, now: string, labels: 
       extensions: [looks, reading, named(labels.join(" against ")), unifiedMergeView({ original: old, mergeControls: false, collapseUnchanged: collapse, gutter: true })],
     }),
   });
+  resume(view, place);
   signal.addEventListener("abort", () => view.destroy());
 }
 
@@ -162,8 +174,9 @@ export interface Linked {
  */
 export function showLinked(
   parent: Element, text: string, label: string, language: Language, meant: (line: number, kept: boolean) => void, signal: AbortSignal,
+  place?: Place, kept = 0,
 ): Linked {
-  let at = 0;
+  let at = kept;
   let hovered = 0;
   const lineUnder = (event: MouseEvent, view: EditorView): number => {
     const place = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
@@ -207,6 +220,7 @@ export function showLinked(
       ],
     }),
   });
+  resume(view, place);
   signal.addEventListener("abort", () => view.destroy());
   return {
     light(ranges, reveal) {
@@ -215,4 +229,20 @@ export function showLinked(
       view.dispatch({ effects: [setLinked.of(ranges), ...scroll] });
     },
   };
+}
+
+/** Goes to where somebody was in the plain text. Lines have their height only when the editor has measured itself. */
+function resume(view: EditorView, place: Place | undefined, scrolled: HTMLElement = view.scrollDOM): void {
+  if (!place) return;
+  if (place.focused) view.contentDOM.focus({ preventScroll: true });
+  if (!place.line && !place.left) return;
+  const { doc } = view.state;
+  const whole = Math.floor(place.line);
+  view.requestMeasure({
+    read: () => view.lineBlockAt(doc.line(Math.min(doc.lines, whole + 1)).from).top + (place.line - whole) * view.defaultLineHeight,
+    write(top) {
+      scrolled.scrollTop = top;
+      view.scrollDOM.scrollLeft = place.left;
+    },
+  });
 }

@@ -1,5 +1,5 @@
-/** esbuild puts a module that is required into a function, which runs when it is first needed. */
-declare const require: (path: "./codemirror") => typeof import("./codemirror");
+/** SHA-256 of the editors that were built with this board; empty where the page brings its own. The build puts it in. */
+declare const EDITORS: string;
 
 /** esbuild gives a style sheet as its text. */
 declare module "*.css" {

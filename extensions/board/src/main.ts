@@ -1,9 +1,10 @@
 /** The module that anywidget loads: one store and one set of panels per view. */
 
 import type { Verb } from "../../protocol";
+import { bring } from "./bring";
 import { Chart } from "./chart";
 import { mountControls } from "./controls";
-import { button, h } from "./dom";
+import { button, h, perFrame, whenIdle } from "./dom";
 import { fit } from "./fit";
 import { mountHeader } from "./header";
 import { mountImages } from "./images";
@@ -72,6 +73,12 @@ function render({ model, el }: Props): () => void {
   ]);
   const steer = mountControls(controls, store, keys.help, life.signal);
   store.on("run", life.signal, () => board.classList.toggle("kw-nothing", store.rows.size === 0));
+  // When the first screen stands. Who opens a tab with code sooner reads it plain meanwhile.
+  const begun = new AbortController();
+  store.on("run", begun.signal, perFrame(life.signal, whenIdle(life.signal, () => {
+    if (!begun.signal.aborted) bring(store, life.signal);
+    begun.abort();
+  })));
   return () => life.abort();
 }
 

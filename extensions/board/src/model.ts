@@ -1,6 +1,7 @@
 /** The part of anywidget's model that the board uses. */
 
 import type { FromBrowser, FromPython } from "../../protocol";
+import type * as CodeMirror from "./codemirror";
 
 /** Bytes travel beside a message. */
 type Listener = (content: FromPython, buffers?: DataView[]) => void;
@@ -15,4 +16,6 @@ export interface Model {
   on(event: `change:${string}`, listener: () => void): void;
   off(event: `change:${string}`, listener: () => void): void;
   widget_manager?: unknown;
+  /** The editors, where whoever shows the board has them; else they are asked of Python. */
+  editors?(): Promise<typeof CodeMirror>;
 }

@@ -1,6 +1,6 @@
 /** Unpacks what `workbench/board/packing.py` packs: many objects of one kind, as columns. */
 
-import type { Json, Packed, Point, Row } from "../../protocol";
+import type { Json, Packed, Point, Row, Width } from "../../protocol";
 
 type Read = (at: number) => never;
 
@@ -58,5 +58,25 @@ function reader(column: Packed["fields"][string], buffers: readonly DataView[]):
       return Number.isNaN(value) ? null : value;
     };
   }
-  return (at) => column.values[bytes.getUint32(4 * at, true)]!;
+  if (column.kind === "texts") {
+    const values = linesOf(bytes);
+    return (at) => values[at]!;
+  }
+  if (column.kind === "lists") {
+    const values = linesOf(bytes);
+    return (at) => (values[at] ? values[at].split("\t") : []);
+  }
+  const numbers = whole(bytes, column.bytes);
+  if (column.kind === "whole") return numbers;
+  const { values } = column;
+  return (at) => values[numbers(at)]!;
+}
+
+function linesOf(bytes: DataView): string[] {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes).split("\n");
+}
+
+function whole(bytes: DataView, width: Width): (at: number) => number {
+  if (width === 1) return (at) => bytes.getUint8(at);
+  return width === 2 ? (at) => bytes.getUint16(2 * at, true) : (at) => bytes.getUint32(4 * at, true);
 }

@@ -13,7 +13,7 @@ import { Tally } from "./tally";
 import { Writings } from "./writings";
 
 export type Topic = "run" | "selected" | "detail" | "writing";
-export type Private = Extract<FromPython, { type: "said" | "accept" | "inspection" | "file" }>;
+export type Private = Extract<FromPython, { type: "said" | "accept" | "inspection" | "file" | "editors" }>;
 type Hearer = (message: Private, buffers: DataView[]) => void;
 
 const LOG_LINES = 2000;

@@ -9,6 +9,7 @@ import { Widget } from "@lumino/widgets";
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import type { Detail, FromBrowser, FromPython, SnapshotMessage } from "../../protocol";
 import { h, put } from "../../board/src/dom";
+import type { Editors } from "../../board/src/bring";
 import type { Model } from "../../board/src/model";
 import { RECORD } from "../../bridge";
 
@@ -43,6 +44,10 @@ class RecordModel implements Model {
   }
   set(): void {}
   save_changes(): void {}
+  /** No kernel has to be asked for them here. */
+  editors(): Promise<Editors> {
+    return import("../../board/src/codemirror");
+  }
   on(event: string, listener: unknown): void {
     if (event === "msg:custom") this.listeners.add(listener as (content: FromPython) => void);
   }

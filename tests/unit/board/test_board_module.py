@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "workbench" / "board" / "static" / "board.js"
+EDITORS = MODULE.with_name("editors.js")
 SOURCES = ROOT / "extensions" / "board"
 
 
@@ -41,11 +42,33 @@ def node(hook, script: str, given: object) -> object:
 READ = 'import { readFileSync } from "node:fs"; const given = JSON.parse(readFileSync(0, "utf8"));'
 
 
-def test_the_module_is_small_and_asks_no_host():
-    text = MODULE.read_text(encoding="utf-8")
-    assert MODULE.stat().st_size <= 700_000
+def test_the_modules_are_small_and_ask_no_host():
+    text = MODULE.read_text(encoding="utf-8") + EDITORS.read_text(encoding="utf-8")
+    assert len(text.encode()) <= 700_000 and MODULE.stat().st_size < 250_000
     assert set(re.findall(r"https?://[^\s\"'`)]+", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|importScripts|\beval\(", text)
+
+
+def copied(folder):
+    """The board's sources, to be changed."""
+    copy = folder / "board"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("protocol.ts", "bridge.ts"):
+        shutil.copy(SOURCES.parent / name, folder)
+    (copy / "node_modules").symlink_to(SOURCES / "node_modules")
+    return copy
+
+
+@pytest.mark.parametrize("line", ['export { showCode } from "./codemirror";', 'export { EditorView } from "@codemirror/view";'])
+def test_the_first_module_has_no_editor_in_it(hook, tmp_path, monkeypatch, line):
+    copy = copied(tmp_path)
+    main = copy / "src" / "main.ts"
+    main.write_text(f"{main.read_text()}\n{line}\n")
+    monkeypatch.setattr(hook, "SOURCES", copy)
+    monkeypatch.setattr(hook, "MODULE", tmp_path / "board.js")
+    with pytest.raises(hook.BoardNotBuiltError, match="is in the board's first module"):
+        hook.build()
+    assert not (tmp_path / "board.js").exists()
 
 
 def test_what_went_in_is_acknowledged():
@@ -64,10 +87,7 @@ def test_types_hold(hook):
 
 
 def test_a_type_error_is_one_line(hook, tmp_path, monkeypatch):
-    copy = tmp_path / "board"
-    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("node_modules"))
-    shutil.copy(SOURCES.parent / "protocol.ts", tmp_path)
-    (copy / "node_modules").symlink_to(SOURCES / "node_modules")
+    copy = copied(tmp_path)
     (copy / "src" / "edits.ts").write_text("export function edit(old: string, now: string): number { return old + now; }\n")
     monkeypatch.setattr(hook, "SOURCES", copy)
     with pytest.raises(hook.BoardNotBuiltError, match="has a type error") as caught:
@@ -81,6 +101,9 @@ def test_it_is_built_anew_only_when_a_source_is_newer(hook, tmp_path, monkeypatc
     assert hook.build()
     assert not hook.build()
     assert made.read_bytes() == MODULE.read_bytes()
+    assert made.with_name("editors.js").read_bytes() == EDITORS.read_bytes()
+    made.with_name("editors.js").unlink()
+    assert hook.build()
 
 
 def test_without_node_it_says_how_to_get_it(hook, monkeypatch):
@@ -110,6 +133,41 @@ def test_edits_give_the_new_text_and_touch_whole_lines_only(hook):
         start, end = edit["start"], edit["end"]
         assert old[:start] + edit["text"] + old[end:] == new, (old, new)
         assert all(at in (0, len(old)) or old[at - 1] == "\n" for at in (start, end))
+
+
+def test_two_texts_as_one_are_both_of_them(hook):
+    rng = random.Random(5)
+    letters = "abcde"
+    pairs = [[[], []], [["a"], []], [[], ["a"]], [["x"] * 900, ["y"] * 900]]
+    pairs += [[rng.choices(letters, k=rng.randrange(12)), rng.choices(letters, k=rng.randrange(12))] for _ in range(300)]
+    script = (
+        READ
+        + """
+const { steps, hunks } = await import("./unified.ts");
+console.log(JSON.stringify(given.map(([a, b]) => { const all = steps(a, b); return [all, hunks(all, 2)]; })));
+"""
+    )
+    for (old, new), (steps, shown) in zip(pairs, node(hook, script, pairs), strict=True):
+        assert [old[step["old"]] for step in steps if step["change"] != "added"] == old
+        assert [new[step["now"]] for step in steps if step["change"] != "removed"] == new
+        assert all(old[step["old"]] == new[step["now"]] for step in steps if step["change"] == "equal")
+        # As few changes as there can be: the longest common subsequence is kept.
+        if len(old) < 900:
+            assert sum(step["change"] == "equal" for step in steps) == common(old, new)
+        assert sum(part if isinstance(part, int) else 1 for part in shown) == len(steps)
+        changed = [step for step in steps if step["change"] != "equal"]
+        assert [part for part in shown if not isinstance(part, int) and part["change"] != "equal"] == changed
+
+
+def common(old, new):
+    """The length of the longest common subsequence."""
+    table = [0] * (len(new) + 1)
+    for one in old:
+        row = [0]
+        for at, other in enumerate(new):
+            row.append(table[at] + 1 if one == other else max(row[at], table[at + 1]))
+        table = row
+    return table[-1]
 
 
 def test_labels_never_overlap(hook):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from workbench import brief, candidate, events
-from workbench.board import commands, rows
+from workbench.board import commands, editors, rows
 from workbench.board.accepting import Accepts
 from workbench.board.feed import Feed
 from workbench.board.inspecting import Inspections
@@ -114,6 +114,7 @@ def test_what_is_being_written_and_what_is_inspected():
     Inspections(object(), lambda message, _: told.append(message)).begin("r", "k1.0", "compiler", {})
     Inspections(object(), lambda message, _: told.append(message)).save("r")
     assert set(told[0]) == INTERFACES["InspectionMessage"] and set(told[1]) == INTERFACES["FileMessage"]
+    assert set(editors.answer("r", "")[0]) == INTERFACES["EditorsMessage"]
     assert union("What") == set(inspection.WHATS)
     assert union("TimeKind") == set(typing.get_args(inspection.TimeKind))
 

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 
 import pytest
+from test_board_packing import unpacked
 
-from workbench.board import Board
+from workbench.board import Board, editors
 from workbench.errors import NoSuchCandidateError
 
 
 class Sent(list):
-    """Custom messages that a board sent, in place of a kernel's comm."""
+    """Custom messages that a board sent, in place of a kernel's comm; `buffers` are those of the last that had any."""
+
+    buffers = ()
+
+    def take(self, content, buffers):
+        self.append(content)
+        self.buffers = buffers or self.buffers
 
     def of(self, kind):
         return [message for message in self if message["type"] == kind]
@@ -19,7 +27,7 @@ class Sent(list):
 @pytest.fixture
 def board(recorded, monkeypatch):
     sent = Sent()
-    monkeypatch.setattr(Board, "send", lambda self, content, buffers=None: sent.append(content))
+    monkeypatch.setattr(Board, "send", lambda self, content, buffers=None: sent.take(content, buffers))
     made = Board(recorded.play(60), accept=lambda candidate, place: {"code": f"# {candidate}"})
     made.sent = sent
     yield made
@@ -40,12 +48,26 @@ def test_traits_hold_counters_and_ids_only(board):
 def test_a_browser_gets_a_snapshot_then_details(board):
     receive(board, type="snapshot")
     packed = board.sent.of("packed")[0]["upserts"]
-    assert packed["count"] >= 3 and packed["fields"]["id"]["values"][:3] == ["k1", "k2", "k3"]
+    assert [row["id"] for row in unpacked(packed, board.sent.buffers)][:3] == ["k1", "k2", "k3"]
     receive(board, type="detail", id="k2")
     detail = board.sent.of("detail")[0]
     assert detail["detail"]["candidate"]["source"].startswith('"""RMSNorm') and detail["error"] == ""
     receive(board, type="detail", id="k999")
     assert board.sent.of("detail")[1]["detail"] is None and "k999" in board.sent.of("detail")[1]["error"]
+
+
+def test_a_browser_gets_the_editors_that_were_built_with_its_board(board, monkeypatch, tmp_path):
+    module = editors.FILE.read_bytes()
+    known = hashlib.sha256(module).hexdigest()
+    assert known in (editors.FILE.parent / "board.js").read_text(encoding="utf-8")
+    receive(board, type="editors", request="e1", hash=known)
+    assert board.sent[-1] == {"type": "editors", "request": "e1", "error": ""} and board.sent.buffers == [module]
+    board.sent.buffers = ()
+    receive(board, type="editors", request="e2", hash="0" * 64)
+    assert "restart the kernel" in board.sent[-1]["error"] and not board.sent.buffers
+    monkeypatch.setattr(editors, "FILE", tmp_path / "editors.js")
+    receive(board, type="editors", request="e3", hash=known)
+    assert "No such file" in board.sent[-1]["error"] and not board.sent.buffers
 
 
 def test_verbs_and_misuse_answer_the_one_who_asked(board, recorded):

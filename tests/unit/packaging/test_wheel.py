@@ -51,7 +51,8 @@ def _without_node(folder: Path) -> Path:
 
 def test_the_wheel_has_the_board_and_the_extension(wheel):
     names = wheel.namelist()
-    assert "workbench/board/static/board.js" in names and "workbench/board/static/LICENSES.txt" in names
+    built = {"board.js", "editors.js", "LICENSES.txt"}
+    assert {name.rsplit("/", 1)[1] for name in names if name.startswith("workbench/board/static/")} == built
     shared = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
     assert {name for name in shared if not name.startswith(DATA)} == set()
     about = json.loads(wheel.read(next(name for name in names if name.endswith(DATA + "package.json"))))
@@ -139,7 +140,9 @@ def test_the_sdist_is_complete(tmp_path):
     wanted = {name for name in tracked if name.startswith(("workbench/", "extensions/", "tests/", "notebooks/")) and (ROOT / name).exists()}
     assert {name for name in wanted if not name.endswith(".gitignore")} - names == set()
     assert {"hatch_build.py", "pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt"} <= names
-    assert "workbench/board/static/board.js" in names and "build-out/labextension/package.json" in names
+    assert {
+        f"workbench/board/static/{name}" for name in ("board.js", "editors.js")
+    } <= names and "build-out/labextension/package.json" in names
     assert not [name for name in names if "node_modules" in name or name.startswith(".venv") or "/shots/" in name]
 
 
@@ -178,6 +181,6 @@ def test_a_wheel_from_an_sdist_whose_built_files_were_lost(tmp_path):
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as made:
         names = made.namelist()
-        assert "workbench/board/static/board.js" in names
         assert any(name.endswith(DATA + "package.json") for name in names)
-        assert made.read("workbench/board/static/board.js") == (ROOT / "workbench" / "board" / "static" / "board.js").read_bytes()
+        for name in ("board.js", "editors.js"):
+            assert made.read(f"workbench/board/static/{name}") == (ROOT / "workbench" / "board" / "static" / name).read_bytes()
