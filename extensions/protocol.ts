@@ -756,7 +756,7 @@ export interface SaidMessage {
   text: string;
 }
 
-/** The progress of an accept. Only the view that sent `request` applies the code. */
+/** The progress of an accept. Only the view that sent `request` applies the code. `consent`: it is refused, and would not be with consent. */
 export interface AcceptMessage {
   type: "accept";
   request: string;
@@ -769,6 +769,7 @@ export interface AcceptMessage {
   expected_hash: string;
   provenance: Record<string, Json>;
   widget: string;
+  consent: boolean;
 }
 
 export type FromPython =

@@ -8,6 +8,7 @@
     │   ├── NoSuchRunError      the store holds no such run
     │   └── NoSuchCandidateError
     ├── AcceptRefusedError      a variant did not pass the second judging
+    │   └── ConsentNeededError  the person may take it all the same
     ├── OrderError              ask/tell called in the wrong order
     ├── StoreError              the database is lost, full or locked
     ├── JudgeLostError          a judge process died or can't be started
@@ -45,6 +46,14 @@ class NoSuchCandidateError(MisuseError):
 
 class AcceptRefusedError(WorkbenchError):
     """A variant did not pass the second judging, so it is not put into the notebook."""
+
+
+class ConsentNeededError(AcceptRefusedError):
+    """It would be put there with the person's consent. `to` says what that is to; the message, how to give it in Python as well."""
+
+    def __init__(self, to: str) -> None:
+        super().__init__(f"{to}; take it all the same with consent=True (--consent)")
+        self.to = to
 
 
 class OrderError(WorkbenchError):

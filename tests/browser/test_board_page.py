@@ -13,6 +13,7 @@ from sample_run import CELL, run_events
 
 from workbench.board.feed import Feed
 from workbench.board.packing import pack_columns
+from workbench.candidate import NOT_UPDATED
 
 SELECTED = "document.querySelector('.kw-inspector-id')?.textContent"
 
@@ -314,17 +315,51 @@ def test_a_refusal_is_shown_with_its_reason(shown):
     shown.wait_for_selector(".kw-accept[data-tone=bad] >> text=it is wrong on new seeds")
 
 
-def test_only_what_passes_can_be_accepted_and_lower_precision_by_name(shown, modelled):
+def choose(page, name):
+    page.evaluate("(id) => window.model.set('selected', id)", name)
+    page.wait_for_function(f"(id) => {SELECTED} === id", arg=name)
+
+
+def test_only_what_passes_can_be_accepted(shown, modelled):
     every = modelled["snapshot"]["upserts"]
-    wrong = next(row["id"] for row in every if row["verdict"] in ("wrong", "crashed", "refused"))
-    lower = next(row["id"] for row in every if row["verdict"] == "lower_precision")
-    shown.evaluate("(id) => window.model.set('selected', id)", wrong)
-    shown.wait_for_function(f"(id) => {SELECTED} === id", arg=wrong)
+    choose(shown, next(row["id"] for row in every if row["verdict"] in ("wrong", "crashed", "refused")))
     assert shown.locator("[data-verb=accept]").is_disabled()
-    shown.evaluate("(id) => window.model.set('selected', id)", lower)
-    shown.wait_for_function(f"(id) => {SELECTED} === id", arg=lower)
-    shown.get_by_role("button", name="Accept lower precision").click()
-    assert sent(shown, "accept")[-1]["consent"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"verdict": "lower_precision"}, "less exact than the reference's"),
+        ({"verdict": "not_judged", "reason": "it needs a GPU"}, "Nobody could check it here (it needs a GPU)"),
+        ({"labels": ["fast", f"{NOT_UPDATED}norm.running_mean"]}, "It does not update norm.running_mean, as the reference does."),
+    ],
+    ids=["lower precision", "not judged", "stale buffers"],
+)
+@pytest.mark.parametrize("verb", ["accept", "replace"])
+def test_what_needs_consent_is_accepted_once_it_was_given(page, modelled, change, says, verb):
+    snapshot = modelled["snapshot"]
+    first = next(row for row in snapshot["upserts"] if row["verdict"] == "right")
+    rows = [{**row, **(change if row is first else {})} for row in snapshot["upserts"]]
+    open_board(page, {**modelled, "snapshot": {**snapshot, "upserts": rows}})
+    choose(page, first["id"])
+    place = {"accept": "below", "replace": "replace"}[verb]
+    assert "Asks for your consent first." in page.locator("[data-verb=accept]").get_attribute("title")
+    page.locator(f"[data-verb={verb}]").click()
+    assert says in page.locator(".kw-accept").inner_text()
+    page.get_by_role("button", name="Dismiss").click()
+    assert page.locator(".kw-accept").is_hidden() and sent(page, "accept") == []
+    page.locator(f"[data-verb={verb}]").click()
+    page.get_by_role("button", name="Accept all the same").click()
+    [asked] = sent(page, "accept")
+    assert asked["consent"] is True and (asked["id"], asked["place"]) == (first["id"], place)
+
+
+def test_what_only_the_second_judging_shows_is_asked_for_too(shown):
+    refused = {"stage": "refused", "message": "k1 does not update norm.running_var", "code": "", "consent": True}
+    answer(shown, "accept", **{**ACCEPTED, **refused})
+    shown.get_by_role("button", name="Accept", exact=True).click()
+    shown.get_by_role("button", name="Accept all the same").click()
+    assert [message["consent"] for message in sent(shown, "accept")] == [False, True]
 
 
 # ---- what it says

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.board.contract import Accepting, Applied, Send
-from workbench.errors import WorkbenchError
+from workbench.errors import ConsentNeededError, WorkbenchError
 from workbench.records import encode
 
 
@@ -45,6 +45,8 @@ class Accepts:
             self._tell(request, candidate, place, "judging", f"Judging {candidate} once more, with new seeds in a fresh process…")
             made = accept(candidate, place, consent=True) if consent else accept(candidate, place)
             self._tell(request, candidate, place, "ready", str(made.get("message", "")), made)
+        except ConsentNeededError as error:
+            self._tell(request, candidate, place, "refused", error.to, needs=True)
         except WorkbenchError as error:
             self._tell(request, candidate, place, "refused", str(error))
         except Exception as error:  # what went wrong must reach the person who waits, whatever it is
@@ -52,10 +54,12 @@ class Accepts:
         finally:
             self._busy.release()
 
-    def _tell(self, request: str, candidate: str, place: str, stage: str, message: str, made: Mapping[str, Any] | None = None) -> None:
+    def _tell(
+        self, request: str, candidate: str, place: str, stage: str, message: str, made: Mapping[str, Any] | None = None, needs: bool = False
+    ) -> None:
         made = made or {}
         self._send({
             "type": "accept", "request": request, "id": candidate, "place": place, "stage": stage, "message": message,
             "code": made.get("code", ""), "cell": made.get("cell", ""), "expected_hash": made.get("expected_hash", ""),
-            "provenance": encode(made.get("provenance") or {}), "widget": self._widget,
+            "provenance": encode(made.get("provenance") or {}), "widget": self._widget, "consent": needs,
         })  # fmt: skip

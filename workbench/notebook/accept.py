@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench._version import __version__
 from workbench.candidate import NOT_UPDATED, Evaluation, Evidence, Verdict
-from workbench.errors import AcceptRefusedError, MisuseError, StoreError
+from workbench.errors import AcceptRefusedError, ConsentNeededError, MisuseError, StoreError
 from workbench.events import AcceptedCandidate, Noted
 from workbench.notebook.cell import accepted_hash, source_hash, write_cell
 from workbench.notebook.static import Summary, time_text
@@ -108,20 +108,20 @@ def refuse_unless_fit(evaluation: Evaluation, consent: bool) -> None:
     this machine can't judge.
 
     Raises:
-        AcceptRefusedError: names the verdict, the reason and, where consent would help, how to give it.
+        AcceptRefusedError: names the verdict, the reason and, where consent would help (`ConsentNeededError`), how to give it.
     """
     verdict, why = evaluation.verdict, f": {evaluation.reason}" if evaluation.reason else ""
     if verdict is Verdict.RIGHT and (stale := stale_buffers(evaluation)) and not consent:
-        raise AcceptRefusedError(
-            f"{evaluation.candidate} {stale}, as the reference does: in eval mode it would be another model; give it buffers of those "
-            "names that it updates, or take it all the same with consent=True (--consent)"
+        raise ConsentNeededError(
+            f"{evaluation.candidate} {stale}, as the reference does: in eval mode it would be another model, unless it gets buffers of "
+            "those names that it updates"
         )
     if verdict is Verdict.RIGHT:
         return
     if verdict in (Verdict.LOWER_PRECISION, Verdict.NOT_JUDGED):
         if consent:
             return
-        raise AcceptRefusedError(f"{evaluation.candidate} is {_words(verdict)}{why}; take it all the same with consent=True (--consent)")
+        raise ConsentNeededError(f"{evaluation.candidate} is {_words(verdict)}{why}")
     raise AcceptRefusedError(f"{evaluation.candidate} did not pass the second judging, it is {_words(verdict)}{why}")
 
 

@@ -5,9 +5,10 @@
  * clipboard. A cell that changed meanwhile is never overwritten; the three texts are shown instead.
  */
 
-import type { AcceptMessage, Place } from "../../protocol";
+import type { AcceptMessage, Place, Row } from "../../protocol";
 import { copyButton } from "./clipboard";
 import { offerChange } from "../../bridge";
+import { consentTo } from "./consent";
 import { button, h, put } from "./dom";
 import { showCode } from "./editor";
 import { apply, canReach, cellNow } from "./notebook";
@@ -31,7 +32,18 @@ export class Accept {
     });
   }
 
-  start(id: string, place: Place, consent: boolean): void {
+  /** Has it judged and put into the notebook; where that needs the person's consent, asks for that first. */
+  begin(row: Row, place: Place): void {
+    const means = consentTo(row);
+    if (means) this.ask(row.id, place, means);
+    else this.start(row.id, place, false);
+  }
+
+  private ask(id: string, place: Place, means: string): void {
+    this.tell("fair", `${id}: ${means}`, button("Accept all the same", "Judges it once more, then puts it into the notebook. Nothing is run.", () => this.start(id, place, true), { class: "kw-button kw-primary", "data-verb": "consent" }));
+  }
+
+  private start(id: string, place: Place, consent: boolean): void {
     const request = newRequest();
     this.request = request;
     this.store.hear(request, (message) => {
@@ -50,6 +62,11 @@ export class Accept {
       return;
     }
     delete this.element.dataset["busy"];
+    if (message.stage === "refused" && message.consent) {
+      // What the search's judging had not shown.
+      this.ask(message.id, message.place, message.message);
+      return;
+    }
     if (message.stage === "refused") {
       this.tell("bad", `${message.id} was not accepted: ${message.message}`);
       return;

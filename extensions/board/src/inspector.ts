@@ -2,6 +2,7 @@
 
 import type { Detail, Row } from "../../protocol";
 import { Accept, replaceable } from "./accept";
+import { consentTo } from "./consent";
 import { button, enable, h, missing, put, say } from "./dom";
 import * as format from "./format";
 import { WORDS } from "./glossary";
@@ -188,11 +189,12 @@ export class Inspector {
 
   private renderVerbs(row: Row): void {
     const header = this.store.header;
-    const passes = row.verdict === "right" || row.verdict === "lower_precision";
-    const why = passes ? "" : row.verdict === "proposed" ? "It has not been judged yet." : `Only right variants can be accepted; this one is ${VERDICTS[row.verdict].word}.${unjudged(row)}`;
+    const consent = consentTo(row);
+    const passes = row.verdict === "right" || consent !== "";
+    const why = passes ? "" : row.verdict === "proposed" ? "It has not been judged yet." : `Only right variants can be accepted; this one is ${VERDICTS[row.verdict].word}.`;
     const below = "Judges it once more with new seeds, then puts plain code into a new cell below. Nothing is run.";
-    enable(this.buttons.accept, passes, why || (row.verdict === "lower_precision" ? `${below} It has lower precision: you are consenting to that.` : below));
-    this.buttons.accept.textContent = row.verdict === "lower_precision" ? "Accept lower precision" : "Accept";
+    enable(this.buttons.accept, passes, why || (consent ? `Asks for your consent first. ${consent}` : below));
+    this.buttons.accept.textContent = consent ? "Accept…" : "Accept";
     const cannot = why || replaceable(this.store);
     enable(this.buttons.replace, cannot === "", cannot || "Accepts it into this run's own cell, if nobody has changed that meanwhile. Nothing is run.");
     const over = unheard(header);
@@ -205,7 +207,7 @@ export class Inspector {
 
   private start(place: "below" | "replace"): void {
     const row = this.store.row(this.store.selected);
-    if (row) this.accept.start(row.id, place, row.verdict === "lower_precision");
+    if (row) this.accept.begin(row, place);
   }
 
   private askBan(): void {
@@ -237,9 +239,4 @@ export class Inspector {
     event.preventDefault();
     event.stopPropagation();
   }
-}
-
-/** What could not be judged here can be taken on one's own responsibility, but not by a click. */
-function unjudged(row: Row): string {
-  return row.verdict === "not_judged" ? ` To take it unjudged: %evolve_kernel accept ${row.id} --consent` : "";
 }

@@ -88,7 +88,7 @@ function tidy(all: Step[]): Step[] {
   return [...out, ...added];
 }
 
-/** The steps that are shown: changes with some lines around each; between them stands how many equal lines are left out. */
+/** The steps that are shown: changes with some lines around each; between them stands how many equal lines are left out, at least two. */
 export function hunks(all: readonly Step[], around: number): (Step | number)[] {
   const near = new Uint8Array(all.length);
   all.forEach((step, at) => {
@@ -96,7 +96,7 @@ export function hunks(all: readonly Step[], around: number): (Step | number)[] {
   });
   const out: (Step | number)[] = [];
   all.forEach((step, at) => {
-    if (near[at]) out.push(step);
+    if (near[at] || (near[at - 1] && near[at + 1])) out.push(step);
     else if (typeof out.at(-1) === "number") (out[out.length - 1] as number) += 1;
     else out.push(1);
   });

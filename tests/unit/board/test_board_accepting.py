@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from workbench.board.accepting import Accepts
-from workbench.errors import AcceptRefusedError
+from workbench.errors import AcceptRefusedError, ConsentNeededError
 
 MADE = {"code": "y = 1", "cell": "c1", "expected_hash": "ab", "message": "right", "provenance": {"run": "r", "candidate": "k1"}}
 
@@ -39,6 +39,20 @@ def test_consent_is_passed_on_only_where_it_was_given():
     Accepts(lambda *given, **named: asked.append((given, named)) or MADE, None, heard, "").begin("r", "k2", "below", True)
     assert heard.done.wait(5)
     assert asked == [(("k2", "below"), {"consent": True})]
+
+
+def test_a_refusal_says_whether_consent_would_help():
+    refusals = [ConsentNeededError("it does not update norm.running_mean"), AcceptRefusedError("it is wrong")]
+
+    def refuse(candidate, place, consent=False):
+        raise refusals.pop(0)
+
+    for needed in (True, False):
+        heard = Heard()
+        Accepts(refuse, None, heard, "").begin("r", "k1", "below", False)
+        assert heard.done.wait(5)
+        assert heard[-1]["stage"] == "refused" and heard[-1]["consent"] is needed
+        assert "--consent" not in heard[-1]["message"]  # the board has a button for it
 
 
 @pytest.mark.parametrize(
