@@ -6,9 +6,8 @@ then the same number back. What the judge times, it times on its own side. A wor
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -32,17 +31,13 @@ class Order(IntEnum):
     COMMIT = 6
 
 
-_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD, _GRANT = 0, 1, 2, 3, 4, 5, 6
-_ANSWER, _CLAIM, _ENQUEUED, _WISH = 64, 65, 66, 67  # a cache line of their own: the two sides never write to the same one
+_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD = 0, 1, 2, 3, 4, 5
+_ANSWER, _CLAIM, _ENQUEUED = 64, 65, 66  # a cache line of their own: the two sides never write to the same one
 _NUMBERS = 128  # the answer to a challenge: how many numbers, and then they
 _LOOK_EVERY = 2000
 _LONG_SECONDS = 1.0
 """Who has waited so long looks less often: cores that look for a ring all the time are missing where kernels are built."""
 _REST_SECONDS = 2e-4
-_TURN_SECONDS = 60.0
-
-Held = Callable[[], contextlib.AbstractContextManager[object]]
-"""Holds a card for as long as it is entered."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +66,16 @@ class Doorbell:
 
     def reset(self) -> None:
         """By the judge, before the worker is told to listen."""
-        for cell in (_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD, _GRANT, _ANSWER, _CLAIM, _ENQUEUED, _WISH):
+        for cell in (_RING, _ORDER, _SEED, _COUNT, _FLAG, _LEAD, _ANSWER, _CLAIM, _ENQUEUED):
             self._cells[cell] = 0
 
     def ring(
-        self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0, timeout: float, alive: Callable[[], bool],
-        turns: Held | None = None,
-    ) -> Answer:  # fmt: skip
+        self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0, timeout: float, alive: Callable[[], bool]
+    ) -> Answer:
         """By the judge: rings and waits for the answer.
 
         Args:
             lead: µs of idle work that the worker puts into the stream ahead of the call.
-            turns: entered while the worker has a `turn`; without it the worker gets none.
 
         Raises:
             DoorbellSilent: no answer.
@@ -94,41 +87,18 @@ class Doorbell:
         begun = time.perf_counter_ns()
         cells[_RING] = number
         looks = 0
-        with contextlib.ExitStack() as held:
-            while cells[_ANSWER] != number:
-                looks += 1
-                if looks % _LOOK_EVERY == 0:
-                    if time.perf_counter() > deadline or cells[_ANSWER] < 0 or not alive():
-                        raise DoorbellSilent
-                    if order is not Order.GO:
-                        time.sleep(0)  # nothing is being timed: let others have the core
-                if turns is not None and looks % _LOOK_EVERY == 0:
-                    looks = 0
-                    self._take_turns(held, turns)
+        while cells[_ANSWER] != number:
+            looks += 1
+            if looks % _LOOK_EVERY == 0:
+                now = time.perf_counter()
+                if now > deadline or cells[_ANSWER] < 0 or not alive():
+                    raise DoorbellSilent
+                if order is not Order.GO:
+                    time.sleep(0)  # nothing is being timed: let others have the core
+                elif now > deadline - timeout + _LONG_SECONDS:  # it compiles, most likely
                     time.sleep(_REST_SECONDS)
         ended = time.perf_counter_ns()
         return Answer((ended - begun) / 1e3, cells[_CLAIM] / 1e3, cells[_ENQUEUED] / 1e3)
-
-    def _take_turns(self, held: contextlib.ExitStack, turns: Held) -> None:
-        wish = self._cells[_WISH]
-        if wish != self._cells[_GRANT]:
-            held.close()
-            if wish % 2:
-                held.enter_context(turns())
-            self._cells[_GRANT] = wish
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """By the worker, within a ring that gives turns: waits until the judge holds the card for it, or a minute is over."""
-        wish = self._cells[_WISH] + 1
-        self._cells[_WISH] = wish
-        deadline = time.perf_counter() + _TURN_SECONDS
-        while self._cells[_GRANT] != wish and time.perf_counter() < deadline:
-            time.sleep(_REST_SECONDS)
-        try:
-            yield
-        finally:
-            self._cells[_WISH] = wish + 1
 
     def listen(self, last: int) -> tuple[int, Order, int, int, int, int]:
         """By the worker: waits for the next ring. Returns its number, order, seed, count, flag and lead."""

@@ -271,9 +271,7 @@ class Clock:
         try:
             with self._baseline_worker(name) as worker:
                 with self._play(name, worker) as player:
-                    # Compiles, and may take minutes: others may use the card meanwhile. What the compiler itself times of its kernels
-                    # waits for its turn: neither it nor who times beside it would believe what they see.
-                    player.call(self._next_seed(), turns=self._busy if name == "compile" else None)
+                    player.call(self._next_seed())  # compiles, and may take minutes: others may use the card meanwhile
                     with self._alone(None):
                         player.warm(BASELINE)
                         plan = BASELINE.of(player.typical)

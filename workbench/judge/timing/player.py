@@ -14,7 +14,7 @@ import torch
 from workbench.candidate import Verdict
 from workbench.judge.correctness.checks import in_words
 from workbench.judge.isolation.process import Worker
-from workbench.judge.protocol.doorbell import Answer, Doorbell, DoorbellSilent, Held, Order
+from workbench.judge.protocol.doorbell import Answer, Doorbell, DoorbellSilent, Order
 from workbench.judge.protocol.shared import layout
 from workbench.judge.timing.stopwatch import BESIDE, COLD, HOT, IDLE, LATE
 from workbench.judge.trial import Stop
@@ -125,13 +125,13 @@ class Player:
         """How much longer each ring with a call took than the one without a call right after it."""
         return [wall - idle for block in zip(self.walls, self.idles, strict=True) for wall, idle in zip(*block, strict=False)]
 
-    def call(self, seed: int, turns: Held | None = None) -> tuple[float, float]:
-        """Wall time of one ring, and the time claimed for one call: cold, on content that is known only now. `turns`: see `Doorbell`."""
+    def call(self, seed: int) -> tuple[float, float]:
+        """Wall time of one ring, and the time claimed for one call: cold, on content that is known only now."""
         begin = seed
         if self.setting.place != "cuda":  # on the CPU drawing takes longer than most calls, and nothing runs behind anything
             self.ring(Order.PREPARE, seed=seed, count=self.count, flag=COLD)
             begin = 0
-        answer = self.ring(Order.GO, seed=begin, count=self.count, flag=COLD, lead=self.lead, turns=turns)
+        answer = self.ring(Order.GO, seed=begin, count=self.count, flag=COLD, lead=self.lead)
         self.enqueued = answer.enqueued
         return answer.wall, answer.claim / self.count
 
@@ -253,9 +253,7 @@ class Player:
         if self.setting.place == "cuda":
             self.lead = int(min(_MOST_LEAD_US, max(_LEAST_LEAD_US, _LEAD_MARGIN * self.enqueued)))
 
-    def ring(
-        self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0, turns: Held | None = None
-    ) -> Answer:  # fmt: skip
+    def ring(self, order: Order, *, seed: int = 0, count: int = 0, flag: int = 0, lead: int = 0) -> Answer:
         """One ring.
 
         Raises:
@@ -265,7 +263,7 @@ class Player:
         try:
             return self.bell.ring(
                 order, seed=seed, count=count, flag=flag, lead=lead, timeout=self.setting.timeout,
-                alive=lambda: self.worker.look_after() is None, turns=turns,
+                alive=lambda: self.worker.look_after() is None,
             )  # fmt: skip
         except DoorbellSilent:
             # Either it raised, and its answer is waiting, or it is dead or hangs.

@@ -20,7 +20,6 @@ from workbench.inputs import make_inputs, stream_seed
 from workbench.judge.protocol import challenge, gpu
 from workbench.judge.protocol.doorbell import Doorbell, Order
 from workbench.judge.protocol.shared import SharedFile
-from workbench.judge.timing import tuning
 from workbench.task import InputSpec
 
 _GLANCED = 4096
@@ -70,18 +69,13 @@ class HostStopwatch:
 
 def answer_doorbell(
     function: Callable[..., Any], shared: SharedFile, specs: Sequence[InputSpec], device: str, *, flush_bytes: int, offsets: Sequence[int],
-    sizes: Sequence[int], compiles: bool = False,
+    sizes: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
     """Serves rings until END. Whatever the candidate raises comes through, and the judge reads it as the answer to ``time``.
 
     A ring may ask for several calls in a row: short ones are timed together, each on content of its own.
-
-    Args:
-        compiles: the first call is torch.compile's, whose own timing has to wait for its turn on the card.
     """
     bell = Doorbell(shared)
-    if compiles and device == "cuda":
-        tuning.in_turns(bell)
     watch: Stopwatch = gpu.EventStopwatch() if device == "cuda" else HostStopwatch()
     flush = torch.empty(flush_bytes, dtype=torch.int8, device=device) if flush_bytes else None
     sets: list[list[Any]] = []

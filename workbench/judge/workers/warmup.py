@@ -8,7 +8,9 @@ may be timed meanwhile. Last, one run of each kernel that the harness itself wil
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import sys
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from workbench.target import Target
 _ROWS, _COLUMNS = 8, 64
 _CUDA = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
 _CARDS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+_NOT_INITIALISED = 3
 _warmed: set[str] = set()
 
 
@@ -39,6 +42,31 @@ def warm_compilers(kind: str, target: Target) -> None:
             _own_nvrtc(target)
     with contextlib.suppress(Exception):
         _triton(target)
+
+
+def warm_inductor() -> None:
+    """Imports torch.compile and has it trace a function, which takes each process seconds. Starts no thread, no process, and no kernel."""
+    if not any(map(os.path.exists, _CARDS)):
+        return  # nothing will be compiled
+    with contextlib.suppress(Exception):
+        import torch._inductor.compile_fx
+
+        if tqdm := sys.modules.get("tqdm"):
+            tqdm.tqdm.monitor_interval = 0  # else its first bar starts a thread, and a process with threads had better not fork
+        torch.compile(_doubled, backend="aot_eager")(torch.zeros(2))
+        torch._dynamo.reset()
+
+
+def _doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def driver_begun() -> bool:
+    """Whether this process has started CUDA's driver: none that it forks could use a card then."""
+    count = ctypes.c_int()
+    with contextlib.suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL("libcuda.so.1").cuDeviceGetCount(ctypes.byref(count)) != _NOT_INITIALISED)
+    return False
 
 
 def after_fork(target: Target) -> None:

@@ -29,7 +29,7 @@ from workbench.judge.protocol.form import form, lazy
 from workbench.judge.protocol.shared import SharedFile
 from workbench.judge.workers import cuda_build
 from workbench.judge.workers.arena import Arena, PoisonedEmpty
-from workbench.judge.workers.warmup import after_fork, has_gpu, make_context, warm_compilers, warm_device
+from workbench.judge.workers.warmup import after_fork, has_gpu, make_context, warm_compilers, warm_device, warm_inductor
 from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import InputSpec
@@ -62,6 +62,8 @@ def warm(kind: str, target: str) -> None:
         import triton
         import triton.language  # noqa: F401
     warm_compilers(kind, get_target(target))
+    if kind == "baseline":
+        warm_inductor()
     if kind == "record":
         from workbench.judge.recording import recorder  # noqa: F401
     if kind == "interpret":
@@ -271,8 +273,7 @@ class Driver:
         from workbench.judge.timing.stopwatch import answer_doorbell
 
         assert self.function is not None, "load a candidate first"
-        specs = _specs(settings.pop("inputs"))
-        return answer_doorbell(self.function, self.shared, specs, self.device, compiles=self._watch is not None, **settings)
+        return answer_doorbell(self.function, self.shared, _specs(settings.pop("inputs")), self.device, **settings)
 
     def do_profile(self, *, inputs: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
         """Which kernels one call runs, and for how long."""
