@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
-import sys
 from typing import Any
 
 import torch
@@ -45,20 +45,11 @@ def warm_compilers(kind: str, target: Target) -> None:
 
 
 def warm_inductor() -> None:
-    """Imports torch.compile and has it trace a function, which takes each process seconds. Starts no thread, no process, and no kernel."""
+    """Imports torch.compile, which takes each process seconds. It traces nothing: that would start CUDA's driver, and end all forking."""
     if not any(map(os.path.exists, _CARDS)):
         return  # nothing will be compiled
     with contextlib.suppress(Exception):
-        import torch._inductor.compile_fx
-
-        if tqdm := sys.modules.get("tqdm"):
-            tqdm.tqdm.monitor_interval = 0  # else its first bar starts a thread, and a process with threads had better not fork
-        torch.compile(_doubled, backend="aot_eager")(torch.zeros(2))
-        torch._dynamo.reset()
-
-
-def _doubled(x: torch.Tensor) -> torch.Tensor:
-    return x * 2
+        importlib.import_module("torch._inductor.compile_fx")
 
 
 def driver_begun() -> bool:
