@@ -64,8 +64,6 @@ class Context:
             self.tier, kinds, target=task.target, shared_bytes=shared_bytes(sizes), memory_cap=memory_cap, nursery=nursery,
             depth=spares(), busy=self.busy, pin=needed([output.nbytes for output in task.outputs]) if self.place == "cuda" else 0,
         )  # fmt: skip
-        if self.place == "cuda" and self._baselines:
-            self.pool.foresee("baseline")
         self.construction_seed = secrets.randbits(31) if seed is None else seed & 0x7FFFFFFF
         self.cancelled = threading.Event()
         self.state_specs: tuple[InputSpec, ...] = ()

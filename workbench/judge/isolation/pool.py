@@ -38,29 +38,16 @@ class Nursery:
         self._work.put(work)
 
     def zygote(self, kind: Kind, target: str) -> Zygote | None:
-        """What forks workers of this kind, started at the first of them, and again should it have died. For use in `submit`.
-
-        None where workers have to start afresh: where a fork could not be closed in as well, or a baseline's zygote has ended, which it
-        does where its forks could not use the card.
-        """
-        trusted = kind == "baseline"  # the person's own code, which is not closed in
-        if not can_fork(self.tier):
+        """What forks workers of this kind, started at the first of them, and again should it have died. For use in `submit`."""
+        if kind == "baseline" or not can_fork(self.tier):
             return None
         zygote = self._zygotes.get((kind, target))
-        if zygote is not None and trusted and not zygote.alive:
-            return None
         if zygote is None or not zygote.alive:
             if zygote is not None:
                 zygote.close()
-            tier = Tier("not sandboxed") if trusted else self.tier
-            zygote = Zygote(tier, kind=kind, target=target, environment=environment(kind), gpu=kind in ON_DEVICE, trusted=trusted)
+            zygote = Zygote(self.tier, kind=kind, target=target, environment=environment(kind), gpu=kind in ON_DEVICE)
             self._zygotes[kind, target] = zygote
         return zygote
-
-    def start_afresh(self, kind: Kind, target: str) -> None:
-        """Has no more workers of this kind forked. For use in `submit`."""
-        if zygote := self._zygotes.get((kind, target)):
-            zygote.close()
 
     def close(self) -> None:
         """Ends the zygotes, and with them every worker."""
@@ -141,10 +128,6 @@ class Pool:
                 raise WorkerLost("start", f"no worker can be started: {found}")
             try:
                 found.wait_ready()
-                if kind == "baseline" and found.fault and found.forked and not attempt:
-                    self.discard(found)
-                    self._nursery.submit(lambda: self._nursery.start_afresh(kind, self._target))
-                    continue
                 return found
             except WorkerLost as lost:
                 log = found.log.strip().splitlines()
@@ -159,14 +142,6 @@ class Pool:
             self._may_warm.set()
         else:
             self._may_warm.clear()
-
-    def foresee(self, kind: Kind) -> None:
-        """Says that a worker of a kind without spares will soon be wanted: what it is forked from may be imported meanwhile."""
-        self._nursery.submit(lambda: self._foresee(kind))
-
-    def _foresee(self, kind: Kind) -> None:
-        with contextlib.suppress(OSError):
-            self._nursery.zygote(kind, self._target)
 
     def discard(self, worker: Worker) -> None:
         """Kills a worker that has served. Nobody waits for its end, which takes a tenth of a second where it had a context."""

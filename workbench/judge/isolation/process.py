@@ -59,8 +59,6 @@ class Worker:
         self.cap = memory_cap
         self.ready = threading.Event()
         self.cancelled = threading.Event()
-        self.fault = False
-        """Whether it could not warm up: where it runs on a card, it can't use that."""
         self._greeting = threading.Lock()
         self._awake = False
         self._closing = threading.Lock()
@@ -120,7 +118,7 @@ class Worker:
         self.wait_awake(timeout)
         with self._greeting:
             if not self.ready.is_set():
-                self.fault = "error" in self.ask({"do": "hello", "pin": self._pin}, timeout)
+                self.ask({"do": "hello", "pin": self._pin}, timeout)
                 if self._pin:
                     self.shared.pin(self._pin)
                 self.ready.set()
@@ -137,11 +135,6 @@ class Worker:
             self._channel.send(dict(message), timeout)
         except ChannelError as error:
             raise self._lost(error) from None
-
-    @property
-    def forked(self) -> bool:
-        """Whether a zygote forked it."""
-        return self._zygote is not None
 
     def answered(self) -> bool:
         """Whether there is anything to receive, an answer or the worker's end. Does not wait."""

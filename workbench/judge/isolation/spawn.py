@@ -74,22 +74,16 @@ class Fresh:
 
 
 class Zygote:
-    """The judge's end of one zygote, see `zygote`. Start it from a thread that lives as long as it may.
+    """The judge's end of one zygote, see `zygote`. Start it from a thread that lives as long as it may."""
 
-    Args:
-        trusted: it forks the person's own code, in the person's environment.
-    """
-
-    def __init__(
-        self, tier: sandbox.Tier, *, kind: str, target: str, environment: Mapping[str, str], gpu: bool, trusted: bool = False
-    ) -> None:  # fmt: skip
+    def __init__(self, tier: sandbox.Tier, *, kind: str, target: str, environment: Mapping[str, str], gpu: bool) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         order = {
             "zygote": True, "kind": kind, "target": target, "line": theirs.fileno(), "package": str(sandbox.PACKAGE.parent),
             "sandboxed": tier.sandboxed, "parent": os.getpid(),
         }  # fmt: skip
-        command = sandbox.launch(tier, order, directory=None, environment=environment, gpu=gpu, trusted=trusted)
+        command = sandbox.launch(tier, order, directory=None, environment=environment, gpu=gpu)
         try:
             self._process = subprocess.Popen(
                 command.argv, env=dict(command.environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None,

@@ -8,8 +8,6 @@ may be timed meanwhile. Last, one run of each kernel that the harness itself wil
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import importlib
 import os
 from typing import Any
 
@@ -21,7 +19,6 @@ from workbench.target import Target
 _ROWS, _COLUMNS = 8, 64
 _CUDA = 'extern "C" __global__ void warm(float* x) { x[threadIdx.x] = __expf(x[threadIdx.x]); }'
 _CARDS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-_NOT_INITIALISED = 3
 _warmed: set[str] = set()
 
 
@@ -42,22 +39,6 @@ def warm_compilers(kind: str, target: Target) -> None:
             _own_nvrtc(target)
     with contextlib.suppress(Exception):
         _triton(target)
-
-
-def warm_inductor() -> None:
-    """Imports torch.compile, which takes each process seconds. It traces nothing: that would start CUDA's driver, and end all forking."""
-    if not any(map(os.path.exists, _CARDS)):
-        return  # nothing will be compiled
-    with contextlib.suppress(Exception):
-        importlib.import_module("torch._inductor.compile_fx")
-
-
-def driver_begun() -> bool:
-    """Whether this process has started CUDA's driver: none that it forks could use a card then."""
-    count = ctypes.c_int()
-    with contextlib.suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL("libcuda.so.1").cuDeviceGetCount(ctypes.byref(count)) != _NOT_INITIALISED)
-    return False
 
 
 def after_fork(target: Target) -> None:

@@ -29,7 +29,7 @@ from workbench.judge.protocol.form import form, lazy
 from workbench.judge.protocol.shared import SharedFile
 from workbench.judge.workers import cuda_build
 from workbench.judge.workers.arena import Arena, PoisonedEmpty
-from workbench.judge.workers.warmup import after_fork, has_gpu, make_context, warm_compilers, warm_device, warm_inductor
+from workbench.judge.workers.warmup import after_fork, has_gpu, make_context, warm_compilers, warm_device
 from workbench.records import decode, encode
 from workbench.target import Target, get_target
 from workbench.task import InputSpec
@@ -62,8 +62,6 @@ def warm(kind: str, target: str) -> None:
         import triton
         import triton.language  # noqa: F401
     warm_compilers(kind, get_target(target))
-    if kind == "baseline":
-        warm_inductor()
     if kind == "record":
         from workbench.judge.recording import recorder  # noqa: F401
     if kind == "interpret":

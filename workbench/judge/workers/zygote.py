@@ -36,11 +36,8 @@ def main(order: Mapping[str, Any]) -> None:
     """Imports, then forks a worker for each message on the line, until the judge closes it."""
     line = socket.socket(fileno=order["line"])
     from workbench.judge.workers import worker
-    from workbench.judge.workers.warmup import driver_begun
 
     worker.warm(order["kind"], order["target"])
-    if order["kind"] == "baseline" and driver_begun():
-        return  # some PyTorch starts it when it is imported: baselines will start afresh
     gc.collect()
     gc.freeze()  # what is here now stays shared between the forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are reaped by the kernel
