@@ -168,16 +168,20 @@ class MatmulWriter:
         right = self._operand_layout("k_down", names).offset(product.right.atoms)
         left_mask = "k_across < K" if wrap or not product.rows else "(rows < M) & (k_across < K)"
         right_mask = "k_down < K" if wrap or not product.columns else "(k_down < K) & (cols < N)"
-        precision = precision_argument(self.choices.get("precision"))
         lines += [
             f"for k in tl.range({start}, {self.stop}, {step}):",
             "    k_across = k + tl.arange(0, BLOCK_K)[None, :]",
             "    k_down = k + tl.arange(0, BLOCK_K)[:, None]",
-            f"    left = tl.load({product.left.input}_ptr + {left}, mask={left_mask}, other=0.0)",
-            f"    right = tl.load({product.right.input}_ptr + {right}, mask={right_mask}, other=0.0)",
-            f"    acc = tl.dot(left, right, acc{precision})",
         ]
-        return lines
+        return [*lines, *(f"    {line}" for line in self._step(left, right, left_mask, right_mask))]
+
+    def _step(self, left: str, right: str, left_mask: str, right_mask: str) -> list[str]:
+        """One step along the inner dimension: fetches both operands' tiles at these offsets, and adds their product to `acc`."""
+        return [
+            f"left = tl.load({self.product.left.input}_ptr + {left}, mask={left_mask}, other=0.0)",
+            f"right = tl.load({self.product.right.input}_ptr + {right}, mask={right_mask}, other=0.0)",
+            f"acc = tl.dot(left, right, acc{precision_argument(self.choices.get('precision'))})",
+        ]
 
     def _operand_layout(self, inner: str, names: Mapping[str, str]) -> Layout:
         axes = [LoopAxis(names.get(axis.name, axis.name), axis.size, axis.groups) for axis in self.axes]
@@ -210,6 +214,10 @@ class MatmulWriter:
         """The same for constants."""
         return []
 
+    def _memories(self) -> list[str]:
+        """Memory that kernels before these have filled."""
+        return []
+
     def _size(self, axis: str) -> str:
         atoms = {"batch": self.product.batch, "rows": self.product.rows, "cols": self.product.columns, "inner": self.product.inner}[axis]
         return self.launcher.size(atoms)
@@ -223,7 +231,7 @@ class MatmulWriter:
         def used(name: str) -> bool:
             return re.search(rf"\b{name}\b", text) is not None
 
-        pointers = dict.fromkeys([*(value.input for value in self.program.of_kind("load")), *self.outputs, *extra])
+        pointers = dict.fromkeys([*(value.input for value in self.program.of_kind("load")), *self.outputs, *self._memories(), *extra])
         kernel.parameters = [(f"{name}_ptr", name) for name in pointers if used(f"{name}_ptr")]
         kernel.parameters += [(value.input, value.input) for value in self.program.of_kind("scalar") if used(value.input)]
         for size, axis in (("B", "batch"), ("M", "rows"), ("N", "cols"), ("K", "inner")):

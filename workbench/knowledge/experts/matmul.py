@@ -11,6 +11,7 @@ from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import group_atoms
 from workbench.knowledge.matmul_writer import MatmulWriter, Product, tensors_of
 from workbench.knowledge.module import assemble
+from workbench.knowledge.product_parts import SPLIT_AHEAD, PartsWriter
 from workbench.knowledge.program import Program
 from workbench.knowledge.scope import Needs
 from workbench.target import get_target
@@ -22,8 +23,12 @@ in float32 until the whole inner dimension is done. Bias, activation, scale, res
 result's only write: eager reads and writes the whole result again for each of them. Tiles of one neighbourhood run at the same time
 (grouped order), so that operands are read from L2 and not from memory. Products with few tiles and a long inner dimension are split
 along it. Float32 operands are split in registers into three bfloat16 parts each, whose six products tensor cores make: twice the rate of
-plain float32, with its digits, since each step's sum is added outside of the tensor cores, which would cut it off."""
+plain float32, with its digits, since each step's sum is added outside of the tensor cores, which would cut it off. Large products have
+their parts made once, ahead, by a kernel of its own: then tiles are only multiplied."""
 
+
+FLOPS_PER_BYTE = 130
+"""Of bfloat16 products in the time in which the memory moves a byte: 560 TFLOP/s by 4.3 TB/s, an H200's, and much the same elsewhere."""
 
 SHALLOW = 128
 """Elements of the inner dimension up to which a float32 product is bound by what it reads and writes."""
@@ -86,9 +91,24 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
         space["split"] = ("splitk",)  # else nearly the whole card would wait
     if product.dtype == "float32":
         space |= float32_choices(task)
+        if get_target(task.target).backend == "cuda":
+            space["precision"] = _with_parts(space["precision"], program, product)
     space["order"] = ("grouped", "plain")
     space["edges"] = ("mask",) if is_split(program, (product.rows, product.columns)) else ("mask", "wrap")
     return space
+
+
+def _with_parts(ways: Sequence[str], program: Program, product: Product) -> tuple[str, ...]:
+    """The ways to multiply with that by parts which are made ahead, before or behind the one that makes them on the way.
+
+    Ahead costs each operand element 4 bytes of reading and 6 of writing, and its parts are read in place of it.
+    """
+    made = 10 * (program.elements(program[product.dot.refs[0]].atoms) + program.elements(program[product.dot.refs[1]].atoms))
+    flops = 12 * program.elements((*product.batch, *product.rows, *product.columns)) * program.elements(product.inner)
+    if made * FLOPS_PER_BYTE > flops:
+        return tuple(ways)  # it would take longer than all that it saves
+    place = ways.index("bf16x6") + (0 if 4 * made * FLOPS_PER_BYTE < flops else 1)
+    return (*ways[:place], SPLIT_AHEAD, *ways[place:])
 
 
 def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
@@ -98,7 +118,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
         task, program, taken=("TILE", "GROUP", "SPLIT", "NUM_WARPS", "NUM_STAGES", "BLOCK_M", "BLOCK_N", "BLOCK_K"), preferred=letters
     )
     needs = Needs()
-    writer = MatmulWriter(task, program, product, choices, launcher, needs)
+    kind = PartsWriter if choices.get("precision") == SPLIT_AHEAD else MatmulWriter
+    writer = kind(task, program, product, choices, launcher, needs)
     kernels = writer.write()
     results = [launcher.returned(output, name) for output, name in zip(program.outputs, writer.outputs, strict=True)]
     title = f"{task.name}: a tiled product with everything that follows in its epilogue."
@@ -112,7 +133,10 @@ def _tune(task: Task, program: Program, product: Product, choices: Mapping[str, 
     tune: dict[str, list[Any]] = {}
     pair = choices.get("residents") == "two" and choices.get("precision") != "ieee"
     shallow = pair and program.elements(product.inner) <= SHALLOW
-    if product.dtype == "float32":
+    if choices.get("precision") == SPLIT_AHEAD:
+        # Three parts of both tiles lie in shared memory at each stage, and two sums in registers.
+        tiles = [(128, 64, 32), (64, 128, 32), (64, 64, 32)] if pair else [(128, 128, 32), (128, 64, 64), (64, 128, 64)]
+    elif product.dtype == "float32":
         tiles = [(128, 128, 32), (128, 64, 32), (64, 128, 32), (64, 64, 32)]
         if pair:
             # Parts in TF32 take registers that leave no place for a second program of that tile: a shallower one has fewer of them.
@@ -178,6 +202,7 @@ PRECISIONS = {
     ("precision", "ieee"): "float32 products exactly, without tensor cores",
     ("precision", "tf32x3"): "float32 operands in two TF32 parts each, whose three products on tensor cores keep float32's digits",
     ("precision", "bf16x6"): "float32 operands in three bfloat16 parts each, whose six products on tensor cores keep float32's digits",
+    ("precision", SPLIT_AHEAD): "the same three parts, made once by a kernel of its own, so that the product's tiles are only multiplied",
     ("precision", "tf32"): "TF32 tensor cores, as the precision policy allows",
 }
 """What the ways to multiply float32 mean."""
