@@ -68,7 +68,7 @@ def test_it_builds_without_spills_and_with_wide_accesses(name, tmp_path):
     assert recording.launches
     for launch in recording.launches:
         assert launch.resources.spill_bytes == 0
-    main = recording.launches[0].resources
+    main = recording.launches[-1 if name == "matmul fp32" else 0].resources  # its operands' parts are made first
     assert main.vector_bytes == 16 or name.startswith(("conv", "window"))  # what a window sees begins anywhere
     assert main.tensor_cores == name.startswith(("linear_gelu", "matmul", "conv", "attention"))
 
