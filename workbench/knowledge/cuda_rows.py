@@ -16,58 +16,6 @@ from workbench.knowledge.program import Output, Ref, Value
 from workbench.knowledge.row_plan import NEUTRAL, RowPlan
 from workbench.task import ITEM_BYTES
 
-REDUCE = """
-// All threads of a row get the row's result, combined in one order whatever the timing.
-template <typename Op, typename T>
-__device__ __forceinline__ T across(T value, T neutral) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) value = Op::of(value, __shfl_xor_sync(0xffffffffu, value, step));
-#if LANES > 32
-  __shared__ T parts[32];
-  __syncthreads();  // what an earlier call left has been read
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = threadIdx.x % 32 < LANES / 32 ? parts[threadIdx.x % 32] : neutral;
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) value = Op::of(value, __shfl_xor_sync(0xffffffffu, value, step));
-#endif
-  return value;
-}
-"""
-
-SCAN = """
-// What the threads before this one have together; `whole` is what all have.
-template <typename Op, typename T>
-__device__ __forceinline__ T before(T value, T neutral, T* whole) {
-  const int place = threadIdx.x % 32;
-  T running = value;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const T lower = __shfl_up_sync(0xffffffffu, running, step);
-    if (place >= step) running = Op::of(lower, running);
-  }
-  T own = __shfl_up_sync(0xffffffffu, running, 1);
-  if (place == 0) own = neutral;
-  T total = __shfl_sync(0xffffffffu, running, 31);
-#if LANES > 32
-  __shared__ T parts[32];
-  __syncthreads();  // what an earlier call left has been read
-  if (place == 31) parts[threadIdx.x / 32] = running;
-  __syncthreads();
-  T ahead = neutral;
-  total = neutral;
-#pragma unroll
-  for (int warp = 0; warp < LANES / 32; ++warp) {
-    if (warp == threadIdx.x / 32) ahead = total;
-    total = Op::of(total, parts[warp]);
-  }
-  own = Op::of(ahead, own);
-#endif
-  *whole = total;
-  return own;
-}
-"""
-
 _OPS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min"}
 _DEAR = frozenset(
     {"exp", "exp2", "log", "log2", "log1p", "expm1", "erf", "erfc", "tanh", "sigmoid", "pow", "sin", "cos", "sqrt", "rsqrt", "div"}
@@ -84,7 +32,12 @@ class CudaRowWriter:
         names: what the launcher calls each output.
         literal: numbers in place of tuned names, for a small finishing kernel.
         keeps: dear values that are needed again stay in registers; else they are computed again, so that more blocks fit.
+
+    Attributes:
+        walks: blocks stay, and each does row after row.
     """
+
+    walks = False
 
     def __init__(
         self, plan: RowPlan, launcher: Launcher, names: Mapping[Output, str], name: str, *, held: bool, several: bool,
@@ -114,7 +67,22 @@ class CudaRowWriter:
 
     def write(self) -> CudaKernel:
         """The kernel, with its launch."""
-        body = self._start() + self._early("load")
+        kernel = CudaKernel(self.name, self._doc(), self._bounds(), grid=self._grid(), block=self._block())
+        kernel.body = self._body()
+        self._finish(kernel)
+        return kernel
+
+    def _bounds(self) -> str:
+        return "LANES * ROWS" if self.several else "LANES, BLOCKS" if self.held else "LANES"
+
+    def _body(self) -> list[str]:
+        if self.several:
+            return [*self._start(), "if (row < M) {  // else a whole warp has nothing to do", *indented(self._work()), "}"]
+        return [*self._start(), *self._work()]
+
+    def _work(self) -> list[str]:
+        """What is done with one row."""
+        body = self._early("load")
         last = max(self.level.values(), default=0)
         program = self.plan.program
         if self.held:
@@ -126,12 +94,7 @@ class CudaRowWriter:
             if reduces or outputs or any(self.level[id] == level for id in self.kept):
                 body += self._again() if level else []
                 body += self._pass(level, reduces, outputs)
-        body += self._store_rows()
-        bounds = "LANES * ROWS" if self.several else "LANES, BLOCKS" if self.held else "LANES"
-        kernel = CudaKernel(self.name, self._doc(), bounds, grid=self._grid(), block=self._block())
-        kernel.body = body
-        self._finish(kernel)
-        return kernel
+        return [*body, *self._store_rows()]
 
     # -- what depends on what ------------------------------------------------------------------------------------------------------
 
@@ -189,10 +152,14 @@ class CudaRowWriter:
         lines = ["const int lane = threadIdx.x;"]
         if self.rows is not None:
             lines.append("const int row = blockIdx.x * ROWS + threadIdx.y;" if self.several else "const int row = blockIdx.x;")
-            if self.several:
-                lines.append("if (row >= M) return;  // a whole warp")
-            lines += [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
+            lines += self._row_parts()
         return lines
+
+    def _row_parts(self) -> list[str]:
+        """A row's number in the dimensions of which the tensors have parts."""
+        if self.rows is None:
+            return []
+        return [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
 
     def _early(self, kind: str) -> list[str]:
         """Single elements beside the row: on their way together with it. Asked for behind its reductions each is waited for alone."""
@@ -204,19 +171,26 @@ class CudaRowWriter:
 
     def _fetch_row(self) -> list[str]:
         """The row into registers: all loads are on their way before the first is waited for."""
-        declared = [f"Pack<{self._type(value)}, VECTOR> {self.packs[value.id]}[ITEMS];" for value in self.loads]
-        inner = [f"  {self.packs[v.id]}[k] = {self._fetch(v)};" for v in self.loads]
+        return [*self._declare(self.loads, self.packs), *self._fetch_into(self.loads, self.packs)]
+
+    def _declare(self, loads: Sequence[Value], packs: Mapping[int, str]) -> list[str]:
+        return [f"Pack<{self._type(value)}, VECTOR> {packs[value.id]}[ITEMS];" for value in loads]
+
+    def _fetch_into(self, loads: Sequence[Value], packs: Mapping[int, str]) -> list[str]:
         head = ["#pragma unroll", "for (int k = 0; k < ITEMS; ++k) {", "  const int col = (k * LANES + lane) * VECTOR;"]
-        return [*declared, *head, "  if (EVEN || col < N) {", *(f"  {line}" for line in inner), "  }", "}"]
+        inner = [f"    {packs[value.id]}[k] = {self._fetch(value)};" for value in loads]
+        return [*head, "  if (EVEN || col < N) {", *inner, "  }", "}"]
 
     def _again(self) -> list[str]:
         """Before a further pass over a long held row of half types: see ``again`` in the prelude."""
-        narrow = [value for value in self.loads if ITEM_BYTES[self.launcher.dtypes.get(value.input, value.dtype)] < 4]
-        if not self.held or self._keeps or not narrow:
-            return []
+        return [] if not self.held or self._keeps else self._unconverted(self.loads)
+
+    def _unconverted(self, loads: Sequence[Value]) -> list[str]:
+        """Keeps the compiler from holding what it has made of narrow operands in place of these."""
+        narrow = [value for value in loads if ITEM_BYTES[self.launcher.dtypes.get(value.input, value.dtype)] < 4]
         calls = [f"  again({self.packs[value.id]}[k]);" for value in narrow]
-        return ["#pragma unroll", "for (int k = 0; k < ITEMS; ++k) {" if len(calls) > 1 else "for (int k = 0; k < ITEMS; ++k)", *calls,
-                *(["}"] if len(calls) > 1 else [])]  # fmt: skip
+        head = ["#pragma unroll", "for (int k = 0; k < ITEMS; ++k) {" if len(calls) > 1 else "for (int k = 0; k < ITEMS; ++k)"]
+        return [*head, *calls, *(["}"] if len(calls) > 1 else [])] if calls else []
 
     def _pass(self, level: int, reduces: Sequence[Value], outputs: Sequence[Output]) -> list[str]:
         scope = self.scope

@@ -171,11 +171,6 @@ class CudaSplitWriter(CudaRowWriter):
         head = f"#pragma unroll {4 if self.plan.full_outputs else 8}"
         return [f"float {name} = {start};", head, "for (int t = lane; t < tiles; t += LANES) {", *indented(step), "}"]
 
-    def _row_parts(self) -> list[str]:
-        if self.rows is None:
-            return []
-        return [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
-
     def _fetch_row(self) -> list[str]:
         every, self.loads = self.loads, [value for value in self.loads if value.id in self._needed]
         lines = super()._fetch_row()

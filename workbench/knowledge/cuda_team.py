@@ -239,11 +239,6 @@ class CudaTeamWriter(CudaRowWriter):
         spare = f" + {16 * len(before)}" if self.ragged else ""
         return f"slots + slot * SLOT + CHUNK * ({' + '.join(f'sizeof({self._type(v)})' for v in before)}){spare}"
 
-    def _row_parts(self) -> list[str]:
-        if self.rows is None:
-            return []
-        return [f"const int {line.replace('//', '/')};" for line in self.layout.part_lines(self.rows, self.plan.tensors)]
-
     def _start(self) -> list[str]:
         return self._row_parts()
 

@@ -1,8 +1,9 @@
 """Runs CUDA C++ on the CPU, thread for thread, so that what a kernel computes can be compared where there is no GPU.
 
 The text is compiled by g++ as it is, with CUDA's own headers for the half types. Each CUDA thread is a thread; barriers and shuffles are
-real meetings. The blocks of a cluster run at once; the copy engine is a copy that counts its bytes. It is slow, so shapes are small. Races
-between threads that meet no barrier, alignment and the device's own rounding of fast functions are not covered.
+real meetings. The blocks of a cluster run at once, others one after the other, in their order or in any; the copy engine is a copy that
+counts its bytes. It is slow, so shapes are small. Races between threads that meet no barrier, what a multiprocessor's L1 still
+has of what others wrote, alignment and the device's own rounding of fast functions are not covered.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ctypes
 import hashlib
 import re
 import subprocess
+import types
 from pathlib import Path
 
 import torch
@@ -18,12 +20,15 @@ import torch
 from workbench.build.nvrtc import include_directories
 
 SHIM = r"""
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 #include <cuda_bf16.h>
@@ -69,6 +74,9 @@ static inline float __int_as_float(unsigned x) { return __int_as_float(static_ca
 static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 template <typename T> T __ldcs(const T* at) { return *at; }
 template <typename T> void __stcs(T* at, T value) { *at = value; }
+template <typename T> T __ldcg(const T* at) { return *at; }
+static int atomicAdd(int* at, int more) { return std::atomic_ref<int>(*at).fetch_add(more); }
+static void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #undef __shared__
 #define __shared__ static
 #undef __global__
@@ -119,9 +127,13 @@ static void cluster_wait() { together->arrive_and_wait(); }
 
 RUN = r"""
 #undef room
-extern "C" void run(int gx, int gy, int bx, int by, int blocks, int bytes, void** args) {
+extern "C" void run(int gx, int gy, int bx, int by, int blocks, int bytes, int seed, void** args) {
   gridDim = {gx, gy, 1}; blockDim = {bx, by, 1};
-  for (int j = 0; j < gy; ++j) for (int i = 0; i < gx; i += blocks) {
+  std::vector<int> order(gx / blocks * gy);
+  std::iota(order.begin(), order.end(), 0);
+  if (seed) std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  for (int place : order) {
+    const int i = place % (gx / blocks) * blocks, j = place / (gx / blocks);
     together = std::make_unique<std::barrier<>>(blocks * bx * by);
     std::vector<std::thread> threads;
     for (int b = 0; b < blocks; ++b) team.emplace_back(new Block(bx * by, bytes));
@@ -142,10 +154,10 @@ _HARDWARE = re.compile(r"typedef unsigned long long word;.*?// End of what touch
 
 
 class HostCompiler:
-    """In the place of ``torch.cuda._compile_kernel``."""
+    """In the place of ``torch.cuda._compile_kernel``. With a `seed` blocks run in another order than theirs."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, seed: int = 0) -> None:
+        self.directory, self.seed = directory, seed
         self.launches: list[str] = []
 
     def __call__(self, source, name, *, nvcc_options=(), **rest):
@@ -179,7 +191,7 @@ class HostCompiler:
             pointers = (ctypes.c_void_p * len(held))(*[ctypes.addressof(item) for item in held])
             together = int(macros["TEAM"]) if "__cluster_dims__" in source else 1
             assert grid[0] % together == 0
-            run(grid[0], grid[1], block[0], block[1], together, shared_mem, pointers)
+            run(grid[0], grid[1], block[0], block[1], together, shared_mem, self.seed, pointers)
             self.launches.append(name)
 
         configured: list[int] = []
@@ -187,11 +199,19 @@ class HostCompiler:
         return launch
 
 
-def run(source: str, entry: str, parameters: dict, arguments, directory: Path, monkeypatch) -> tuple[object, list[str]]:
-    """What a candidate's module computes on CPU tensors, and the kernels that it launched."""
+def load(source: str, entry: str, parameters: dict, directory: Path, monkeypatch, seed: int = 0):
+    """A candidate's function for CPU tensors, and the list of the kernels that its calls launch; on a card of three multiprocessors."""
     from workbench.build.tune import load_candidate
 
-    compiler = HostCompiler(directory)
+    compiler = HostCompiler(directory, seed)
     monkeypatch.setattr(torch.cuda, "_compile_kernel", compiler)
-    made = load_candidate(source, entry, parameters, directory=directory, name="cuda_on_host_candidate")
-    return made(*arguments), compiler.launches
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: types.SimpleNamespace(multi_processor_count=3))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: types.SimpleNamespace(cuda_stream=0))
+    return load_candidate(source, entry, parameters, directory=directory, name="cuda_on_host_candidate"), compiler.launches
+
+
+def run(source: str, entry: str, parameters: dict, arguments, directory: Path, monkeypatch, seed: int = 0) -> tuple[object, list[str]]:
+    """What a candidate's module computes on CPU tensors, and the kernels that it launched."""
+    made, launches = load(source, entry, parameters, directory, monkeypatch, seed)
+    return made(*arguments), launches

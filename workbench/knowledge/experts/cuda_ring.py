@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
+from workbench.knowledge.cuda_last import COUNTER, TICKET, can_be_last, last_function
 from workbench.knowledge.cuda_module import CEIL, WIDEST, CudaKernel, assemble_cuda
 from workbench.knowledge.cuda_ring import CudaRingWriter
-from workbench.knowledge.cuda_rows import REDUCE
+from workbench.knowledge.cuda_row_text import REDUCE
 from workbench.knowledge.cuda_team import slot_bytes
 from workbench.knowledge.cuda_team_text import BY_BLOCK, ENGINE, ONLINE_BY_BLOCK, PAIR, TAKE
-from workbench.knowledge.experts.base import ALGORITHM, TRAFFIC, Expert, Match
+from workbench.knowledge.experts.base import ALGORITHM, FUSION, TRAFFIC, Expert, Match
 from workbench.knowledge.experts.cuda_rows import finishing, typed_names
 from workbench.knowledge.experts.cuda_team import whole_words
 from workbench.knowledge.launcher import Launcher
@@ -48,7 +49,11 @@ class _Kernel:
     def __init__(self, task: Task, program: Program, online: bool) -> None:
         self.task, self.stages = task, stages(program)
         self.plans = [plan_rows(stage.program) for stage in self.stages]
-        self.launcher = Launcher(task, program, taken=(*_TAKEN, "VECTOR", "ITEMS", "LANES", "EVEN", "vector", "items", "blocks"))
+        self.launcher = Launcher(
+            task,
+            program,
+            taken=(*_TAKEN, "VECTOR", "ITEMS", "LANES", "EVEN", "vector", "items", "blocks", "held", "counter", "kept_counter"),
+        )
         self.names = typed_names(self.launcher, self.stages)
         own = {output: self.names[output] for output in self.stages[0].program.outputs}
         self.writer = CudaRingWriter(self.plan, self.launcher, own, kernel_name(task), online=online)
@@ -127,6 +132,9 @@ def _choices(task: Task, program: Program) -> dict[str, tuple[Any, ...]]:
     with contextlib.suppress(UnsupportedError):
         _Kernel(task, program, online=True)
         space["online"] = ("chunk", "off") if _points(_Kernel(task, program, online=False)) else ("chunk",)
+    found = stages(program)
+    if can_be_last(found, [plan_rows(stage.program) for stage in found]):
+        space["finish"] = ("last", "kernel")
     return space
 
 
@@ -161,8 +169,14 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     tune = _tune(made)
     launcher, writer = made.launcher, made.writer
     kernels = [writer.write()]
+    later, last = made.later, []
+    if choices.get("finish") == "last":
+        ((stage, plan),) = later
+        last = ["#define LANES (32 * WARPS)\n", REDUCE, TICKET]
+        last.append(last_function(kernels[0], launcher, made.stages[0], stage, plan, made.names, kernel_name(task, "finish"), "LANES"))
+        later = []
     launches = _launch(made, kernels[0], tune)
-    for stage, plan in made.later:
+    for stage, plan in later:
         kernel, lines = finishing(task, launcher, stage, plan, made.names)
         kernels.append(kernel)
         launches += lines
@@ -172,8 +186,8 @@ def _write(task: Task, program: Program, choices: Mapping[str, Any]) -> str:
     functions = [_DEFINES.replace("BYTES", slot_bytes(writer)), TAKE, ENGINE]
     functions += [PAIR, ONLINE_BY_BLOCK] if writer.online else []
     functions += [BY_BLOCK] if not writer.online or writer.passes > 1 else []
-    functions += [REDUCE] if made.later else []
-    helpers = (WIDEST, CEIL) if made.later else (CEIL,)
+    functions += [REDUCE] if later else last
+    helpers = (WIDEST, CEIL) if later else (CEIL, COUNTER) if last else (CEIL,)
     return assemble_cuda(task, title, tune, kernels, launcher, results, cache=choices["cache"], helpers=helpers, functions=functions)
 
 
@@ -219,10 +233,12 @@ def _launch(made: _Kernel, kernel: CudaKernel, tune: Mapping[str, Sequence[int]]
 
 
 CUDA_RING = Expert(
-    "cuda_ring", CARD, _fits, _choices, _write, roles={"cache": TRAFFIC, "online": ALGORITHM}, backend="cuda",
+    "cuda_ring", CARD, _fits, _choices, _write, roles={"cache": TRAFFIC, "online": ALGORITHM, "finish": FUSION}, backend="cuda",
     reasons={
         ("cache", "default"): "no cache hints",
         ("cache", "stream"): "results are marked to leave the cache first",
+        ("finish", "last"): "the block that is the last to finish makes the last sum: nothing is launched after the rows",
+        ("finish", "kernel"): "a small kernel makes the last sum, when all rows are done",
         ("online", "chunk"): "maximum and sum in one pass as chunks arrive, rescaled once a chunk, and by one exchange",
         ("online", "off"): "maximum first, then the sum: no rescaling, at the price of a pass and an exchange more",
     },

@@ -7,7 +7,8 @@ from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_module import CEIL, WIDEST, CudaKernel, assemble_cuda
-from workbench.knowledge.cuda_rows import REDUCE, fitting
+from workbench.knowledge.cuda_row_text import REDUCE
+from workbench.knowledge.cuda_rows import fitting
 from workbench.knowledge.cuda_split import SHARES, CudaSplitWriter
 from workbench.knowledge.cuda_team_text import TAKE
 from workbench.knowledge.experts.base import TRAFFIC, Expert, Match
