@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.knowledge.axes import UnsupportedError
-from workbench.knowledge.emit import Expr
+from workbench.knowledge.emit import TRITON_TYPES, Expr
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import Layout, LoopAxis
 from workbench.knowledge.module import Kernel
@@ -64,8 +64,10 @@ class RowWriter:
         row_mask = [f"mask = (rows < M) & ({inside})"] if self.several else []
         column_mask = [] if self.several else [f"mask = {inside}"]
         if self.choices["grid"] == "persistent":
-            hoisted = self._hoisted(scope)
+            hoisted, narrow = self._hoisted(scope)
             inner = self._current = scope.inner(names=scope.names, lines=[])
+            for value, name in narrow:
+                inner.env[value.id] = inner.assign(value.input, f"{name}.to({TRITON_TYPES[value.dtype]})")
             self._straight(inner)
             head, loop = self._row_loop()
             kernel.body = [*columns, *column_mask, *hoisted, head, *_indent([*loop, *self._row_parts(), *row_mask, *inner.lines])]
@@ -180,15 +182,24 @@ class RowWriter:
         for output in self.plan.program.outputs:
             self._store(scope, output)
 
-    def _hoisted(self, scope: Scope) -> list[str]:
-        """Loads that every row shares, such as weights: once a program, not once a row."""
-        program = self.plan.program
-        shared = [value.id for value in program.of_kind("load") if value.deps and value.deps <= set(self.plan.reduced)]
-        free = [value.id for value in program.of_kind("load") if not value.deps]
-        outer = scope.inner(names=scope.names, lines=[], mask=lambda deps: "cols < N" if deps else "")
-        outer.compute([*shared, *free], name_all=True)
+    def _hoisted(self, scope: Scope) -> tuple[list[str], list[tuple[Value, str]]]:
+        """Loads that every row shares, such as weights: once a program, not once a row. Narrow ones are held as they are, and widened for
+        each row: held wide they would take twice the registers. Returns the lines, and the names of the narrow ones.
+        """
+        loads = self.plan.program.of_kind("load")
+        shared = [value for value in loads if value.deps and value.deps <= set(self.plan.reduced)]
+        narrow = [value for value in shared if value.dtype == "float32" and self._item_bytes(value) < 4 and not value.before]
+        outer = scope.inner(names=scope.names, lines=[], mask=lambda deps: ("cols < N" if self.several else "mask") if deps else "")
+        held = []
+        for value in narrow:
+            text = outer.load(value, self.layout.offset(value.atoms)).removesuffix(f".to({TRITON_TYPES[value.dtype]})")
+            held.append((value, outer.assign(f"{value.input}_held", text).text))
+        outer.compute([value.id for value in loads if not value.deps or (value in shared and value not in narrow)], name_all=True)
         scope.env.update(outer.env)
-        return outer.lines
+        return outer.lines, held
+
+    def _item_bytes(self, value: Value) -> int:
+        return ITEM_BYTES.get(self.launcher.dtypes.get(value.input, value.dtype), 4)
 
     def _row_values(self, scope: Scope, tracks: Sequence[Track] | None = None, kinds: Sequence[str] = ("load",)) -> None:
         """Loads of one element a row, before any loop over columns; with gathers, after it."""

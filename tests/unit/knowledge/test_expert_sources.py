@@ -155,3 +155,16 @@ def test_large_tensors_get_wide_offsets():
     large = experts.write("pointwise", trace(double, torch.empty(1 << 32, device="meta"), name="double"), {})
     assert "int64" not in small and "2**31" in small
     assert "tl.program_id(0).to(tl.int64)" in large and "2**31" not in large
+
+
+def test_programs_that_stay_hold_weights_as_narrow_as_they_were_read():
+    def layernorm(x, w, b):
+        return torch.nn.functional.layer_norm(x, (8192,), w, b)
+
+    for dtype in (torch.bfloat16, torch.float32):
+        shapes = ((4096, 8192), (8192,), (8192,))
+        task = trace(layernorm, *[torch.empty(shape, dtype=dtype, device="meta") for shape in shapes], name="layernorm")
+        before, loop = experts.write("rows", task, {"grid": "persistent"}).split("for row", 1)
+        before = before[before.index("@triton.jit") :]
+        assert before.count("tl.load(") == 2
+        assert (".to(tl.float32)" in before, "w = w_held.to(tl.float32)" in loop) == (dtype == torch.float32, dtype == torch.bfloat16)
