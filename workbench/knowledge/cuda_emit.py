@@ -198,6 +198,18 @@ __device__ __forceinline__ float fast_exp(float x) {
   return expf(x);
 #endif
 }
+
+// exp(x - peak), where `scaled` is peak * log2(e) and moderate: one instruction in front of the exponential.
+__device__ __forceinline__ float exp_below(float x, float scaled) {
+  const float exponent = fmaf(x, 1.442695041f, -scaled);
+#ifdef __CUDA_ARCH__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+  return power;
+#else
+  return exp2f(exponent);
+#endif
+}
 """
 """What every source begins with. ``FETCH`` and ``PUT`` are macros: plain accesses, or such that leave the cache first."""
 

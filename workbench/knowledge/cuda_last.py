@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from workbench.knowledge.cuda_module import CudaKernel
-from workbench.knowledge.cuda_rows import CudaRowWriter, indented
+from workbench.knowledge.cuda_rows import CudaRowWriter
+from workbench.knowledge.cuda_scope import indented
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.module import call_lines
 from workbench.knowledge.program import Output, Value

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.knowledge.cuda_emit import INCLUDES, PRELUDE, access_macros, c_type
 from workbench.knowledge.cuda_idiom import HEADERS
+from workbench.knowledge.cuda_row_text import EXTREME
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.models import model_class
 from workbench.knowledge.module import WIDTH, call_lines, forward_name
@@ -98,6 +99,8 @@ def assemble_cuda(
         for macro, _, value in kernel.macros:
             macros.setdefault(macro, value)
     defaults = "".join(f"#ifndef {macro}\n#define {macro} {value}\n#endif\n" for macro, value in macros.items())
+    if any("Extreme<" in line for kernel in kernels for line in kernel.body):
+        functions = [EXTREME, *functions]
     texts = [f"{INCLUDES}\n{access_macros(cache)}{defaults}", PRELUDE.rstrip("\n"), *(text.strip("\n") for text in functions)]
     texts += [kernel.definition() for kernel in kernels]
     own = launcher.parameters

@@ -1,4 +1,4 @@
-"""What threads that share a row do together, as CUDA C++: reductions and running sums across them."""
+"""What the threads that share a row do, as CUDA C++: reductions and running sums across them, extremes of half types."""
 
 from __future__ import annotations
 
@@ -53,4 +53,63 @@ __device__ __forceinline__ T before(T value, T neutral, T* whole) {
   *whole = total;
   return own;
 }
+"""
+
+EXTREME = """
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define IN_PAIRS 1
+__device__ __forceinline__ unsigned further(Max, __nv_bfloat16, unsigned a, unsigned b) {
+  unsigned found;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+  return found;
+}
+__device__ __forceinline__ unsigned further(Max, __half, unsigned a, unsigned b) {
+  unsigned found;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+  return found;
+}
+__device__ __forceinline__ unsigned further(Min, __nv_bfloat16, unsigned a, unsigned b) {
+  unsigned found;
+  asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+  return found;
+}
+__device__ __forceinline__ unsigned further(Min, __half, unsigned a, unsigned b) {
+  unsigned found;
+  asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
+  return found;
+}
+#else
+#define IN_PAIRS 0
+#endif
+
+// The largest or least of half types, two by one instruction where there is one. NaN wins.
+template <typename Op, typename T>
+struct Extreme {
+  float single;
+  unsigned pair;
+  __device__ __forceinline__ explicit Extreme(float neutral) : single(neutral) {
+    const T half = Down<T>::of(neutral);
+    pair = *reinterpret_cast<const unsigned short*>(&half) * 0x10001u;
+  }
+  template <int COUNT>
+  __device__ __forceinline__ void take(const Pack<T, COUNT>& pack) {
+#if IN_PAIRS
+    if constexpr (COUNT % 2 == 0) {
+#pragma unroll
+      for (int i = 0; i < COUNT / 2; ++i) pair = further(Op(), T(), pair, reinterpret_cast<const unsigned*>(&pack)[i]);
+      return;
+    }
+#endif
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e) single = Op::of(single, up(pack.at[e]));
+  }
+  __device__ __forceinline__ float value() const {
+#if IN_PAIRS
+    const T* const halves = reinterpret_cast<const T*>(&pair);
+    return Op::of(single, Op::of(up(halves[0]), up(halves[1])));
+#else
+    return single;
+#endif
+  }
+};
 """

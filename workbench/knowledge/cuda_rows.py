@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from workbench.knowledge.axes import UnsupportedError
+from workbench.knowledge.cuda_below import below
 from workbench.knowledge.cuda_emit import CExpr, c_constant, c_type
 from workbench.knowledge.cuda_module import CudaKernel, pointer
-from workbench.knowledge.cuda_scope import CudaScope, c_names
+from workbench.knowledge.cuda_refuse import OPS, refuse
+from workbench.knowledge.cuda_scope import CudaScope, c_names, indented
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.layout import Layout, LoopAxis
 from workbench.knowledge.program import Output, Ref, Value
 from workbench.knowledge.row_plan import NEUTRAL, RowPlan
 from workbench.task import ITEM_BYTES
 
-_OPS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min"}
 _DEAR = frozenset(
     {"exp", "exp2", "log", "log2", "log1p", "expm1", "erf", "erfc", "tanh", "sigmoid", "pow", "sin", "cos", "sqrt", "rsqrt", "div"}
 )
@@ -49,7 +50,7 @@ class CudaRowWriter:
         self.columns = LoopAxis("col", "N", plan.reduced_groups)
         self.rows = LoopAxis("row", "M", plan.kept_groups) if plan.kept else None
         self.layout = Layout(tuple(axis for axis in (self.rows, self.columns) if axis is not None))
-        self._check()
+        refuse(plan)
         program = plan.program
         self.loads = [value for value in program.of_kind("load") if plan.along_row(value)]
         self.level = self._levels()
@@ -97,23 +98,6 @@ class CudaRowWriter:
         return [*body, *self._store_rows()]
 
     # -- what depends on what ------------------------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        plan = self.plan
-        if not plan.contiguous:
-            raise UnsupportedError("rows that don't lie along the memory's fastest dimension")
-        for value in plan.program.of_kind("reduce", "scan"):
-            if value.op not in _OPS or (value.kind == "scan" and value.op not in ("sum", "prod")):
-                raise UnsupportedError(f"{value.op} along a row in CUDA C++")
-        if len(plan.program.of_kind("scan")) > 1 or (plan.program.of_kind("scan") and plan.program.of_kind("reduce")):
-            raise UnsupportedError("a scan beside another scan or reduction in CUDA C++")
-        if plan.program.of_kind("window", "dot", "given"):
-            raise UnsupportedError("an op of another family")
-        full = [value.atoms for value in plan.program.of_kind("load") if plan.along_row(value)] + [o.atoms for o in plan.full_outputs]
-        if any(atoms[-len(plan.reduced) :] != plan.reduced for atoms in full):
-            raise UnsupportedError("a tensor that does not have the row's elements side by side")
-        if self.columns.is_split and plan.program.of_kind("gather"):
-            raise UnsupportedError("an element picked from a row of several dimensions")
 
     def _levels(self) -> dict[int, int]:
         """How many reductions come before each value."""
@@ -202,32 +186,56 @@ class CudaRowWriter:
         totals = {
             value.id: scope.names.new({"sum": "total", "max": "peak", "min": "least", "prod": "product"}[value.op]) for value in reduces
         }
-        starts = [f"{c_type(value.dtype)} {totals[value.id]} = {self._neutral(value)};" for value in reduces]
+        pairs = {value.id: scope.names.new(f"{totals[value.id]}_of_pairs") for value in reduces if self._in_pairs(value)}
+        starts = [
+            f"Extreme<{OPS[value.op]}, {self._type(self.plan.program[value.refs[0]])}> {pairs[value.id]}({self._neutral(value)});"
+            if value.id in pairs else f"{c_type(value.dtype)} {totals[value.id]} = {self._neutral(value)};"
+            for value in reduces
+        ]  # fmt: skip
         inner = CudaScope(self.plan.program, scope.names.copy(), self._element_source, dict(scope.env))
         for id, array in self.kept.items():
             if self.level[id] < level:
                 inner.env[id] = CExpr(f"{array}[k][e]")
         kept_lines = [f"float {array}[ITEMS][VECTOR];" for id, array in self.kept.items() if self.level[id] == level]
-        body = self._scan_body(inner, outputs) if self.scans else self._element_body(inner, level, reduces, totals, outputs)
+        if self.scans:
+            loop = self._loop(self._scan_body(inner, outputs))
+        else:
+
+            def loop_in(inner: CudaScope) -> list[str]:
+                return self._loop(self._element_body(inner, level, reduces, totals, outputs, pairs))
+
+            loop = below(self.plan, inner, targets, scope.names, loop_in) if self.held else loop_in(inner)
         after = [
-            f"{totals[value.id]} = {self._across(value, totals[value.id])};"
+            f"{c_type(value.dtype)} {totals[value.id]} = {self._across(value, f'{pairs[value.id]}.value()')};" if value.id in pairs
+            else f"{totals[value.id]} = {self._across(value, totals[value.id])};"
             for value in reduces
         ]  # fmt: skip
         for value in reduces:
             scope.env[value.id] = CExpr(totals[value.id])
-        return [*before, *starts, *kept_lines, *self._loop(body), *after]
+        return [*before, *starts, *kept_lines, *loop, *after]
+
+    def _in_pairs(self, value: Value) -> bool:
+        """Whether it is the extreme of what a thread holds as half types: then two are compared by one instruction, as they are."""
+        source = self.plan.program[value.refs[0]] if value.refs else None
+        if not self.held or value.op not in ("max", "min") or source is None or source.kind != "load" or not self.plan.along_row(source):
+            return False
+        return value.dtype == "float32" and self.launcher.dtypes.get(source.input) in ("bfloat16", "float16")
 
     def _element_body(
-        self, inner: CudaScope, level: int, reduces: Sequence[Value], totals: Mapping[int, str], outputs: Sequence[Output]
-    ) -> list[str]:
+        self, inner: CudaScope, level: int, reduces: Sequence[Value], totals: Mapping[int, str], outputs: Sequence[Output],
+        pairs: Mapping[int, str],
+    ) -> list[str]:  # fmt: skip
         kept = [id for id in self.kept if self.level[id] == level]
-        inner.compute([*kept, *(v.refs[0] for v in reduces), *(o.value.id for o in outputs if isinstance(o.value, Ref))])
+        single = [value for value in reduces if value.id not in pairs]
+        inner.compute([*kept, *(v.refs[0] for v in single), *(o.value.id for o in outputs if isinstance(o.value, Ref))])
         lines = [f"{self.kept[id]}[k][e] = {inner.env[id].text};" for id in kept]
-        lines += [f"{totals[v.id]} = {_OPS[v.op]}::of({totals[v.id]}, {self._as(v, inner)});" for v in reduces]
+        lines += [f"{totals[v.id]} = {OPS[v.op]}::of({totals[v.id]}, {self._as(v, inner)});" for v in single]
         lines += [f"{self.outputs[o]}s.at[e] = {self._down(o, inner)};" for o in outputs]
         declared = [f"Pack<{c_type(o.dtype)}, VECTOR> {self.outputs[o]}s;" for o in outputs]
         puts = [f"put({self.outputs[o]}_ptr + {self._offset(o.atoms)}, {self.outputs[o]}s);" for o in outputs]
-        elements = ["#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *(f"  {line}" for line in [*inner.lines, *lines]), "}"]
+        elements = [f"{pairs[v.id]}.take({self.packs[v.refs[0]]}[k]);" for v in reduces if v.id in pairs]
+        if lines:
+            elements += ["#pragma unroll", "for (int e = 0; e < VECTOR; ++e) {", *(f"  {line}" for line in [*inner.lines, *lines]), "}"]
         text = "\n".join(elements)
         loaded = [value for value in self.loads if re.search(rf"\b{self.packs[value.id]}\b", text)]
         return ["if (EVEN || col < N) {", *indented([*self._refetch(loaded), *declared, *elements, *puts]), "}"]
@@ -235,7 +243,7 @@ class CudaRowWriter:
     def _scan_body(self, inner: CudaScope, outputs: Sequence[Output]) -> list[str]:
         """Every thread takes part in every round, those beyond the row's end with nothing."""
         (scan,) = self.plan.program.of_kind("scan")
-        op, kind, neutral = _OPS[scan.op], c_type(scan.dtype), self._neutral(scan)
+        op, kind, neutral = OPS[scan.op], c_type(scan.dtype), self._neutral(scan)
         first = CudaScope(self.plan.program, inner.names.copy(), self._element_source, dict(inner.env))
         first.compute([scan.refs[0]])
         running = [*first.lines, f"sum = {op}::of(sum, {first.operand(scan.args[0], scan.dtype).text});", "scanned[e] = sum;"]
@@ -338,7 +346,7 @@ class CudaRowWriter:
     @staticmethod
     def op_name(value: Value) -> str:
         """The source's name of what a reduction combines by."""
-        return _OPS[value.op]
+        return OPS[value.op]
 
     def _as(self, reduce: Value, inner: CudaScope) -> str:
         text = inner.operand(reduce.args[0], reduce.dtype).text
@@ -414,11 +422,6 @@ class CudaRowWriter:
         """Elements of the widest access: 16 bytes of the narrowest tensor along the row."""
         sizes = [ITEM_BYTES[self.launcher.dtypes.get(value.input, value.dtype)] for value in self.loads]
         return 16 // min([*sizes, *(ITEM_BYTES[output.dtype] for output in self.plan.full_outputs)])
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """One step to the right; directives stay where they are."""
-    return [f"  {line}" if not line.startswith("#") else line for line in lines]
 
 
 def fitting(most: int, length: int) -> int:

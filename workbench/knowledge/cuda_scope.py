@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ _RESERVED = (
     "while", "do", "switch", "case", "default", "return", "break", "continue", "struct", "class", "template", "typename", "using",
     "namespace", "static", "extern", "inline", "volatile", "true", "false", "new", "delete", "this", "operator", "public", "private",
     "sizeof", "alignas", "min", "max", "x", "y", "z", "w", "row", "col", "lane", "at", "up", "put", "fetch", "Pack", "Word", "Down",
-    "Sum", "Prod", "Max", "Min", "again", "take", "fast_exp",
+    "Sum", "Prod", "Max", "Min", "again", "take", "fast_exp", "exp_below", "Extreme", "further", "fresh", "comes_last", "across",
     "absolute", "half", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "log", "sqrt",
     "sin", "cos", "tan", "pow", "floor", "ceil", "abs", "round",
 )  # fmt: skip
@@ -40,6 +40,7 @@ class CudaScope:
     Attributes:
         source: text of a value that is no map: a load, gather, index, size or scalar; None where it can't be had here.
         env: what is known already.
+        special: another spelling of a map, where it has one here.
     """
 
     program: Program
@@ -47,6 +48,7 @@ class CudaScope:
     source: Callable[[Value], CExpr | None]
     env: dict[int, CExpr] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    special: Callable[[Value], CExpr | None] = lambda value: None
 
     def inner(self) -> CudaScope:
         """A scope nested in this one: it sees these names, and its own stay inside."""
@@ -76,7 +78,7 @@ class CudaScope:
         if value.kind == "map":
             dtype = operand_dtype(self.program, value)
             spelt = dtype if value.op not in ("cast", "where") else value.dtype
-            result = c_expression(value.op, [self.operand(arg, dtype) for arg in value.args], spelt)
+            result = self.special(value) or c_expression(value.op, [self.operand(arg, dtype) for arg in value.args], spelt)
             inline = (uses == 1 and len(result.text) <= INLINE) or value.op == "neg"
             self.env[value.id] = result if inline else self.assign(hint(self.program, value), value.dtype, result.text)
             return
@@ -85,3 +87,8 @@ class CudaScope:
             raise UnsupportedError(f"a {value.kind} in this place of a CUDA kernel")
         plain = value.kind in ("size", "index", "scalar") or uses <= 1
         self.env[value.id] = found if plain else self.assign(value.input or value.kind, value.dtype, found.text)
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """One step to the right; directives stay where they are."""
+    return [f"  {line}" if not line.startswith("#") else line for line in lines]

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from workbench.knowledge.axes import UnsupportedError
 from workbench.knowledge.cuda_emit import CExpr
 from workbench.knowledge.cuda_module import CudaKernel
-from workbench.knowledge.cuda_rows import CudaRowWriter, indented
-from workbench.knowledge.cuda_scope import CudaScope
+from workbench.knowledge.cuda_rows import CudaRowWriter
+from workbench.knowledge.cuda_scope import CudaScope, indented
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.program import Output, Ref, Value
 from workbench.knowledge.row_plan import RowPlan, Track

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.knowledge.cuda_rows import CudaRowWriter, indented
+from workbench.knowledge.cuda_rows import CudaRowWriter
+from workbench.knowledge.cuda_scope import indented
 from workbench.knowledge.launcher import Launcher
 from workbench.knowledge.program import Output, Value
 from workbench.knowledge.row_plan import RowPlan

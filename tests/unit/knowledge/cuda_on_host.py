@@ -125,6 +125,19 @@ static void cluster_wait() { together->arrive_and_wait(); }
 """
 """In the place of the copy engine and of clusters (see `knowledge.cuda_team_text`): the same meetings, by threads."""
 
+PAIRS = r"""
+template <typename Op, typename T> static unsigned further(Op, T, unsigned a, unsigned b) {
+  T left[2], right[2];
+  std::memcpy(left, &a, 4);
+  std::memcpy(right, &b, 4);
+  for (int i = 0; i < 2; ++i) left[i] = Down<T>::of(Op::of(up(left[i]), up(right[i])));
+  std::memcpy(&a, left, 4);
+  return a;
+}
+#define IN_PAIRS 1
+"""
+"""In the place of the instructions that compare two half types at once (see `knowledge.cuda_row_text`)."""
+
 RUN = r"""
 #undef room
 extern "C" void run(int gx, int gy, int bx, int by, int blocks, int bytes, int seed, void** args) {
@@ -167,6 +180,7 @@ class HostCompiler:
         plain = [kind if "*" in kind else kind.removeprefix("const ") for kind in kinds]
         call = f"{name}({', '.join(f'*({kind}*)args[{at}]' for at, kind in enumerate(plain))})"
         plain_source = _HARDWARE.sub(lambda _: ENGINE, re.sub(r"#include <cuda_\w+\.h>", "", source))
+        plain_source = plain_source.replace("#define IN_PAIRS 0", PAIRS)
         text = SHIM + plain_source + RUN.replace("CALL", call)
         macros = dict(option.removeprefix("-D").split("=") for option in nvcc_options)
         key = hashlib.sha256(f"{text}{nvcc_options}".encode()).hexdigest()[:16]
