@@ -92,11 +92,15 @@ class Lane:
         begun = time.perf_counter()
         prepared = await fleet.prepare(None)
         prepare_s = round(time.perf_counter() - begun, 1)
+
+        def row(best: Candidate | None = None, final: Evaluation | None = None, error: str = "") -> Row:
+            return replace(row_from(name, prepared, best, final, judged), prepare_s=prepare_s, error=error)
+
         if prepared.inductor:
             own = {"expert": inductor.PROPOSER}
             candidates.insert(0, Candidate("k0", "triton", prepared.inductor, task.candidate_entry, own, proposer=inductor.PROPOSER))
         if not candidates:
-            return replace(row_from(name, prepared, None, None, ()), prepare_s=prepare_s, error=f"no expert fits: {why_none(task)}")
+            return row(error=f"no expert fits: {why_none(task)}")
         for candidate in candidates[: self.most]:
             await judge(candidate, {})
         order = sorted((pair for pair in judged if pair[1].time_us), key=lambda pair: pair[1].time_us or 0.0)
@@ -109,9 +113,9 @@ class Lane:
             best, found = min(passing, key=lambda pair: pair[1].time_us or 0.0)
             final = await judge(best, found.parameters, self.mode) if self.mode == "full" else found
             if final.time_us:
-                return replace(row_from(name, prepared, best, final, judged), prepare_s=prepare_s)
+                return row(best, final)
         reason = next((evaluation.reason for _, evaluation in judged if evaluation.reason), "nothing passes")
-        return replace(row_from(name, prepared, None, None, judged), prepare_s=prepare_s, error=reason)
+        return row(error=reason)
 
 
 def captured(name: str, reference: str | Path) -> Task:

@@ -55,29 +55,19 @@ __device__ __forceinline__ T before(T value, T neutral, T* whole) {
 }
 """
 
-EXTREME = """
+EXTREME = r"""
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define IN_PAIRS 1
-__device__ __forceinline__ unsigned further(Max, __nv_bfloat16, unsigned a, unsigned b) {
-  unsigned found;
-  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
-  return found;
-}
-__device__ __forceinline__ unsigned further(Max, __half, unsigned a, unsigned b) {
-  unsigned found;
-  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
-  return found;
-}
-__device__ __forceinline__ unsigned further(Min, __nv_bfloat16, unsigned a, unsigned b) {
-  unsigned found;
-  asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
-  return found;
-}
-__device__ __forceinline__ unsigned further(Min, __half, unsigned a, unsigned b) {
-  unsigned found;
-  asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));
-  return found;
-}
+#define FURTHER(OP, TYPE, INSTRUCTION)                                             \
+  __device__ __forceinline__ unsigned further(OP, TYPE, unsigned a, unsigned b) {  \
+    unsigned found;                                                                \
+    asm(INSTRUCTION " %0, %1, %2;" : "=r"(found) : "r"(a), "r"(b));                \
+    return found;                                                                  \
+  }
+FURTHER(Max, __nv_bfloat16, "max.NaN.bf16x2")
+FURTHER(Max, __half, "max.NaN.f16x2")
+FURTHER(Min, __nv_bfloat16, "min.NaN.bf16x2")
+FURTHER(Min, __half, "min.NaN.f16x2")
 #else
 #define IN_PAIRS 0
 #endif
